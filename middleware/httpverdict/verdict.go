@@ -41,7 +41,7 @@ type Timed interface {
 	At(now time.Time) Decider
 }
 
-// Kind says what a verdict is made of; [StatusOf] and the problem types follow from it.
+// Kind says what a verdict is made of; its status and its problem type follow from it, see [StatusOf].
 type Kind uint8
 
 const (
@@ -108,11 +108,19 @@ type LimitReport struct {
 	Name    string
 	Limit   headgate.Limit
 	Outcome headgate.Outcome
+	// Policy is the limit's item of RateLimit-Policy where it is prepared; "" has [PolicyItem] make it.
+	Policy string
 }
+
+// The styles of a denial's body.
+const (
+	StyleProblem  = "problem"
+	StyleEnvelope = "envelope"
+)
 
 // ResponseStyle is the part of a policy that shapes its answers.
 type ResponseStyle struct {
-	// Style is "problem" (default, RFC 9457) or "envelope".
+	// Style is [StyleProblem] (default, RFC 9457) or [StyleEnvelope].
 	Style string
 	// IETF and XRateLimit tell which header families to send. Neither set means IETF.
 	IETF, XRateLimit bool

@@ -1,0 +1,17 @@
+package httpverdict
+
+import "math/rand/v2"
+
+// idDigits leaves out i, l, o and u, which people misread on a screenshot.
+const idDigits = "0123456789abcdefghjkmnpqrstvwxyz"
+
+// NewID returns a name for a verdict: 13 characters that carry 64 random bits of the runtime's ChaCha8 generator.
+func NewID() string {
+	var id [13]byte
+	bits := rand.Uint64()
+	for i := range id {
+		id[i] = idDigits[bits&31]
+		bits >>= 5
+	}
+	return string(id[:])
+}

@@ -1,0 +1,256 @@
+package httpverdict
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+)
+
+// Header field names that answers carry beside Retry-After.
+const (
+	HeaderID              = "Headgate-Id"
+	HeaderRateLimit       = "Ratelimit" // as net/http spells RateLimit
+	HeaderRateLimitPolicy = "Ratelimit-Policy"
+)
+
+// Renderer turns verdicts into answers. The zero value is ready: it uses the clock and the random source of the runtime.
+// It is safe for concurrent use if its functions are.
+type Renderer struct {
+	// Now is the clock behind X-RateLimit-Reset and the envelope's timestamp; nil stands for time.Now.
+	Now func() time.Time
+	// Random returns a number in [0, 1) for the jitter of Retry-After; nil stands for math/rand/v2.
+	Random func() float64
+}
+
+// Write answers a request that the verdict does not let pass, with the zero [Renderer].
+func Write(w http.ResponseWriter, r *http.Request, v *Verdict) { Renderer{}.Write(w, r, v) }
+
+// SetHeaders adds a verdict's headers to an answer, with the zero [Renderer].
+func SetHeaders(h http.Header, v *Verdict) { Renderer{}.SetHeaders(h, v) }
+
+// Write answers a request that the verdict does not let pass: status, headers and, but for HEAD, a body.
+func (p Renderer) Write(w http.ResponseWriter, r *http.Request, v *Verdict) {
+	a := p.Answer(v)
+	h := w.Header()
+	for name, values := range a.Header {
+		h[name] = values
+	}
+	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
+	w.WriteHeader(a.Status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(a.Body) // the client has gone: nobody is left to tell
+	}
+}
+
+// Answer is a denial as it goes over the wire.
+type Answer struct {
+	Status int
+	// Header has every field but Content-Length.
+	Header http.Header
+	Body   []byte
+}
+
+// Answer returns the whole answer for a request that the verdict does not let pass, for fronts without an
+// http.ResponseWriter.
+func (p Renderer) Answer(v *Verdict) Answer {
+	h := make(http.Header, 6)
+	retry, again := p.retry(v)
+	p.setHeaders(h, v, retry, again)
+	h["Cache-Control"] = []string{"no-store"}
+	contentType, body := p.body(v, retry, again)
+	h["Content-Type"] = []string{contentType}
+	return Answer{Status: StatusOf(v.Kind), Header: h, Body: body}
+}
+
+// SetHeaders adds a verdict's headers to an answer: those of the limits also where the request passed.
+func (p Renderer) SetHeaders(h http.Header, v *Verdict) {
+	retry, again := p.retry(v)
+	p.setHeaders(h, v, retry, again)
+}
+
+// retry draws the jitter once per answer, so that Retry-After, t and the body agree.
+func (p Renderer) retry(v *Verdict) (seconds int64, again bool) {
+	switch v.Kind {
+	case Limited, LockedOut, Unavailable, Overloaded:
+	default:
+		return 0, false
+	}
+	var random float64
+	if v.Response.RetryJitter > 0 {
+		random = p.random()
+	}
+	return RetrySeconds(v.RetryAfter, v.Response.RetryJitter, random)
+}
+
+func (p Renderer) setHeaders(h http.Header, v *Verdict, retry int64, again bool) {
+	if v.ID != "" {
+		h[HeaderID] = []string{v.ID}
+	}
+	if again {
+		h["Retry-After"] = []string{strconv.FormatInt(retry, 10)}
+	}
+	if len(v.Limits) == 0 {
+		return
+	}
+	if v.Response.IETF || !v.Response.XRateLimit {
+		setIETF(h, v, retry, again)
+	}
+	if v.Response.XRateLimit {
+		p.setXRateLimit(h, v, retry, again)
+	}
+}
+
+// setIETF names every limit in RateLimit-Policy, and in RateLimit the one that decided.
+func setIETF(h http.Header, v *Verdict, retry int64, again bool) {
+	if len(v.Limits) == 1 {
+		h[HeaderRateLimitPolicy] = []string{v.Limits[0].policyItem()}
+	} else {
+		var b strings.Builder
+		for i := range v.Limits {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(v.Limits[i].policyItem())
+		}
+		h[HeaderRateLimitPolicy] = []string{b.String()}
+	}
+	l := v.binding()
+	if l == nil || !l.Outcome.HasRemaining {
+		return
+	}
+	b := appendName(make([]byte, 0, 64), l.Name)
+	b = append(b, ";r="...)
+	b = strconv.AppendInt(b, l.Outcome.Remaining, 10)
+	if t, ok := resetSeconds(l, retry, again); ok {
+		b = append(b, ";t="...)
+		b = strconv.AppendInt(b, t, 10)
+	}
+	h[HeaderRateLimit] = []string{string(b)}
+}
+
+func (p Renderer) setXRateLimit(h http.Header, v *Verdict, retry int64, again bool) {
+	l := v.binding()
+	if l == nil {
+		return
+	}
+	h.Set("X-RateLimit-Limit", strconv.FormatInt(QuotaOf(l.Limit).Units, 10))
+	if !l.Outcome.HasRemaining {
+		return
+	}
+	h.Set("X-RateLimit-Remaining", strconv.FormatInt(l.Outcome.Remaining, 10))
+	if t, ok := resetSeconds(l, retry, again); ok {
+		h.Set("X-RateLimit-Reset", strconv.FormatInt(p.now().Unix()+t, 10))
+	}
+}
+
+// resetSeconds returns t: of a denial the time that Retry-After names, of an allowed request the time until the key is as
+// if it had never been used. A concurrency limit depends on others, so it has none.
+func resetSeconds(l *LimitReport, retry int64, again bool) (int64, bool) {
+	switch {
+	case l.Limit != nil && l.Limit.Algorithm() == headgate.AlgConcurrency:
+		return 0, false
+	case !l.Outcome.Allowed:
+		return retry, again
+	case l.Outcome.ResetAfter <= 0:
+		return 0, true
+	}
+	return ceilSeconds(l.Outcome.ResetAfter), true
+}
+
+func (l *LimitReport) policyItem() string {
+	if l.Policy != "" {
+		return l.Policy
+	}
+	return PolicyItem(l.Name, l.Limit)
+}
+
+func (v *Verdict) binding() *LimitReport {
+	if v.Binding < 0 || v.Binding >= len(v.Limits) {
+		return nil
+	}
+	return &v.Limits[v.Binding]
+}
+
+// problem is the body of RFC 9457, with violated-policies as the ratelimit-headers draft names it.
+type problem struct {
+	Type       string   `json:"type"`
+	Title      string   `json:"title"`
+	Status     int      `json:"status"`
+	Detail     string   `json:"detail,omitempty"`
+	Code       string   `json:"code"`
+	ID         string   `json:"id"`
+	RetryAfter *int64   `json:"retry_after,omitempty"`
+	Violated   []string `json:"violated-policies,omitempty"`
+}
+
+type envelope struct {
+	Code      int    `json:"code"`
+	Message   string `json:"message"`
+	Data      any    `json:"data"`
+	Timestamp int64  `json:"timestamp"`
+	ID        string `json:"id"`
+}
+
+func (p Renderer) body(v *Verdict, retry int64, again bool) (contentType string, body []byte) {
+	status, title, kind := StatusOf(v.Kind), "Internal error", "about:blank"
+	if int(v.Kind) < len(outcomeKinds) {
+		title = outcomeKinds[v.Kind].title
+		if name := outcomeKinds[v.Kind].problem; name != "" {
+			kind = problemTypes + name
+		}
+	}
+	var doc any
+	if v.Response.Style == StyleEnvelope {
+		message := v.Detail
+		if message == "" {
+			message = title
+		}
+		contentType = "application/json"
+		doc = envelope{Code: status, Message: message, Timestamp: p.now().UnixMilli(), ID: v.ID}
+	} else {
+		contentType = "application/problem+json"
+		pr := problem{Type: kind, Title: title, Status: status, Detail: v.Detail, Code: v.Code, ID: v.ID, Violated: v.violated()}
+		if again {
+			pr.RetryAfter = &retry
+		}
+		doc = pr
+	}
+	body, err := json.Marshal(doc)
+	if err != nil { // cannot be: strings and integers only
+		return "text/plain; charset=utf-8", []byte(title + "\n")
+	}
+	return contentType, append(body, '\n')
+}
+
+// violated names the limits that denied.
+func (v *Verdict) violated() []string {
+	if v.Kind != Limited && v.Kind != LockedOut {
+		return nil
+	}
+	var names []string
+	for i := range v.Limits {
+		if !v.Limits[i].Outcome.Allowed {
+			names = append(names, v.Limits[i].Name)
+		}
+	}
+	return names
+}
+
+func (p Renderer) now() time.Time {
+	if p.Now == nil {
+		return time.Now()
+	}
+	return p.Now()
+}
+
+func (p Renderer) random() float64 {
+	if p.Random == nil {
+		return rand.Float64()
+	}
+	return p.Random()
+}
