@@ -1,0 +1,128 @@
+package demo
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds of the crowd's side of the wire.
+const (
+	maxConns       = 512
+	requestTimeout = 10 * time.Second
+	maxAnswer      = 64 << 10
+)
+
+// client sends the requests of the crowd and counts how they end.
+type client struct {
+	base    string
+	http    *http.Client
+	flights *flights
+	meter   *meter
+	// inFlight bounds requests that have begun. It outlives the crowd, so that a request under way when the time is over
+	// still ends with an answer.
+	inFlight context.Context
+}
+
+func newClient(inFlight context.Context, base string, fl *flights, m *meter) *client {
+	dial := &net.Dialer{Timeout: 5 * time.Second}
+	return &client{
+		base: base, flights: fl, meter: m, inFlight: inFlight,
+		http: &http.Client{
+			Transport: &http.Transport{
+				DialContext: dial.DialContext, MaxIdleConns: maxConns, MaxIdleConnsPerHost: maxConns, MaxConnsPerHost: maxConns,
+				IdleConnTimeout: time.Minute, DisableCompression: true,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+// call is one request of a visitor.
+type call struct {
+	kind         Kind
+	method, path string
+	body         string // JSON; "" for none
+	address      string // what the load balancer says the client's address is
+	user, device string // "" if there is none
+}
+
+// reply is what a visitor sees.
+type reply struct {
+	fate   fate
+	status int
+	// retryAfter is what the gateway asks to wait; 0 if it says nothing.
+	retryAfter time.Duration
+}
+
+// send sends one request and waits for the answer.
+func (c *client) send(q call) reply {
+	ctx, cancel := context.WithTimeout(c.inFlight, requestTimeout)
+	defer cancel()
+	f := c.flights.begin()
+	defer c.flights.end(f)
+	req, err := c.request(ctx, q, f.id)
+	if err != nil {
+		c.meter.count(q.kind, failed, "", 0)
+		return reply{fate: failed}
+	}
+	start := time.Now()
+	r, ours := c.roundTrip(req)
+	rule := f.denied.Load()
+	switch {
+	case r.status == 0 || (!ours && rule == nil):
+		r.fate = failed
+	case rule != nil:
+		r.fate = denied
+		c.meter.count(q.kind, denied, *rule, 0)
+		return r
+	}
+	c.meter.count(q.kind, r.fate, "", time.Since(start))
+	return r
+}
+
+func (c *client) request(ctx context.Context, q call, flightID string) (*http.Request, error) {
+	var body io.Reader
+	if q.body != "" {
+		body = strings.NewReader(q.body)
+	}
+	req, err := http.NewRequestWithContext(ctx, q.method, c.base+q.path, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("X-Forwarded-For", q.address)
+	req.Header.Set(flightHeader, flightID)
+	if q.user != "" {
+		req.Header.Set(userHeader, q.user)
+	}
+	if q.device != "" {
+		req.AddCookie(&http.Cookie{Name: deviceCookie, Value: q.device})
+	}
+	if q.body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
+}
+
+// roundTrip reads an answer to its end; the status is 0 if there was none. ours tells whether the shop wrote it.
+func (c *client) roundTrip(req *http.Request) (r reply, ours bool) {
+	res, err := c.http.Do(req)
+	if err != nil {
+		return reply{}, false
+	}
+	defer res.Body.Close()
+	if _, err := io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)); err != nil {
+		return reply{}, false
+	}
+	seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
+	if err != nil || seconds < 0 || seconds > 1<<30 {
+		seconds = 0
+	}
+	return reply{status: res.StatusCode, retryAfter: time.Duration(seconds) * time.Second}, res.Header.Get(shopHeader) != ""
+}

@@ -1,0 +1,40 @@
+package demo
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// world is what visitors know and share.
+type world struct {
+	client *client
+	shop   *Shop
+	seed   uint64
+	bots   int
+	pace   time.Duration // of people: the median time between two pages
+	arrive time.Duration // within which people come
+	opens  time.Time     // of the sale
+}
+
+// opensAfter is when the sale opens, as a part of the duration: late enough for most people to be ready.
+func opensAfter(d time.Duration) time.Duration { return d * 2 / 5 }
+
+// paceFor makes people quicker in a short demo, so that the story is the same.
+func paceFor(d time.Duration) time.Duration {
+	return min(max(d/25, 50*time.Millisecond), 1200*time.Millisecond)
+}
+
+// crowd lets everybody in and waits until everybody has left, which is soon after ctx ends.
+func crowd(ctx context.Context, w *world, shoppers int) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for n := range shoppers {
+		s := newShopper(n, w)
+		all.Go(func() { s.visit(ctx, w) })
+	}
+	for n := range w.bots {
+		b := newBot(n, w)
+		all.Go(func() { b.run(ctx) })
+	}
+}

@@ -1,0 +1,199 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const (
+	botAccount  = "bot-"
+	maxCodeAsks = 3 // how often a shopper asks for a code before giving up
+	mostClicks  = 4 // how often an impatient shopper presses "buy" without having an answer
+	mostRetries = 4 // how often a shopper comes back after a denial
+)
+
+// shopper is one person: an address, a device, an account and a temper.
+type shopper struct {
+	client  *client
+	shop    *Shop
+	dice    chance
+	pace    time.Duration // the median time between two pages
+	me      call
+	account string
+	phone   string
+	hasty   bool // does not read what a page says about waiting, and clicks again
+}
+
+func newShopper(n int, w *world) *shopper {
+	dice := newChance(w.seed, uint64(n))
+	return &shopper{
+		client: w.client, shop: w.shop, dice: dice, pace: w.pace,
+		account: fmt.Sprintf("user-%d", n),
+		phone:   fmt.Sprintf("%d", 13_800_000_000+n),
+		hasty:   dice.happens(0.25),
+		me:      call{kind: Shopper, address: addressIn(shopperNet, n), device: fmt.Sprintf("phone-%d", n)},
+	}
+}
+
+// visit is what a person does from coming to leaving.
+func (s *shopper) visit(ctx context.Context, w *world) {
+	if !pause(ctx, s.dice.between(0, w.arrive)) {
+		return
+	}
+	for range 1 + s.dice.r.IntN(3) {
+		if !s.look(ctx) {
+			return
+		}
+	}
+	if !s.login(ctx) {
+		return
+	}
+	code, ok := s.askCode(ctx)
+	if !ok {
+		return
+	}
+	// People wait for the hour with a finger on the page, and are quick or slow when it strikes.
+	if !s.await(ctx, w.opens) || !pause(ctx, s.dice.pareto(w.pace/8, 1.1, 4*w.pace)) {
+		return
+	}
+	s.buy(ctx, code)
+	for s.look(ctx) {
+	}
+}
+
+// think waits as long as a person does between two pages.
+func (s *shopper) think(ctx context.Context) bool {
+	return pause(ctx, s.dice.lognormal(s.pace, 0.8, 10*s.pace))
+}
+
+// look opens the product page and reads it.
+func (s *shopper) look(ctx context.Context) bool {
+	s.try(ctx, s.request(http.MethodGet, "/product", nil))
+	return s.think(ctx)
+}
+
+// await looks at the page now and then until the sale opens.
+func (s *shopper) await(ctx context.Context, opens time.Time) bool {
+	for time.Until(opens) > s.pace {
+		if !s.look(ctx) {
+			return false
+		}
+	}
+	return pause(ctx, time.Until(opens))
+}
+
+// login signs in; now and then a person mistypes first.
+func (s *shopper) login(ctx context.Context) bool {
+	password := passwordOf(s.account)
+	for _, typed := range []string{password + "?", password} {
+		if typed != password && !s.dice.happens(0.08) {
+			continue
+		}
+		r, ok := s.try(ctx, s.request(http.MethodPost, "/login", credentials{User: s.account, Password: typed}))
+		if !ok {
+			return false
+		}
+		if r.status == http.StatusOK {
+			s.me.user = s.account
+		}
+	}
+	return s.me.user != "" && s.think(ctx)
+}
+
+// askCode has a code sent and reads it.
+func (s *shopper) askCode(ctx context.Context) (string, bool) {
+	for range maxCodeAsks {
+		r, ok := s.try(ctx, s.request(http.MethodPost, "/sms?phone="+s.phone, nil))
+		if !ok || !s.think(ctx) {
+			return "", false
+		}
+		if r.status == http.StatusOK {
+			return s.shop.readSMS(s.phone), true
+		}
+	}
+	return "", false
+}
+
+// buy presses the button: once and patiently, or, as hasty people do, again while nothing has happened yet.
+func (s *shopper) buy(ctx context.Context, code string) {
+	q := s.request(http.MethodPost, "/buy", order{Phone: s.phone, Code: code})
+	if !s.hasty {
+		s.try(ctx, q)
+		return
+	}
+	answers := make(chan reply, mostClicks)
+	var clicks sync.WaitGroup
+	defer clicks.Wait()
+	for range mostClicks {
+		clicks.Go(func() { answers <- s.client.send(q) })
+		patience := time.NewTimer(s.dice.pareto(120*time.Millisecond, 1.5, time.Second))
+		select {
+		case <-ctx.Done():
+			patience.Stop()
+			return
+		case r := <-answers:
+			patience.Stop()
+			if r.fate == served {
+				return
+			}
+		case <-patience.C:
+		}
+	}
+}
+
+// try sends a request and, when it is denied, comes back: after the time that the answer asks for, or at once for those
+// who do not read. It reports false when the visit is over.
+func (s *shopper) try(ctx context.Context, q call) (reply, bool) {
+	for attempt := 0; ; attempt++ {
+		if ctx.Err() != nil {
+			return reply{}, false
+		}
+		r := s.client.send(q)
+		if r.fate == served || attempt == mostRetries {
+			return r, ctx.Err() == nil
+		}
+		wait := s.dice.pareto(s.pace/4, 1.5, 5*s.pace)
+		if !s.hasty {
+			wait += r.retryAfter
+		}
+		if !pause(ctx, wait) {
+			return r, false
+		}
+	}
+}
+
+func (s *shopper) request(method, path string, body any) call {
+	q := s.me
+	q.method, q.path = method, path
+	if body != nil {
+		q.body = asJSON(body)
+	}
+	return q
+}
+
+// asJSON encodes the few structs of this package, which cannot fail.
+func asJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// The crowd's addresses come from the range that RFC 2544 sets aside for measurements.
+var (
+	shopperNet = netip.AddrFrom4([4]byte{198, 18, 0, 0})
+	botNet     = netip.AddrFrom4([4]byte{198, 19, 0, 0})
+)
+
+// addressIn returns the nth address of a network of 65536.
+func addressIn(network netip.Addr, n int) string {
+	a := network.As4()
+	a[2], a[3] = byte(n>>8), byte(n)
+	return netip.AddrFrom4(a).String()
+}

@@ -1,0 +1,124 @@
+package demo
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Phase is where the sale is.
+type Phase string
+
+// The phases, in their order.
+const (
+	PhaseBefore  Phase = "doors open, the sale has not begun"
+	PhaseSale    Phase = "the sale is on"
+	PhaseSoldOut Phase = "sold out"
+	PhaseOver    Phase = "over"
+)
+
+// RuleCount is how many requests a rule denied.
+type RuleCount struct {
+	Rule   string
+	Denied int64
+}
+
+// Snapshot is the state of affairs at one moment. Requests = Allowed + Denied + Errors.
+type Snapshot struct {
+	// Elapsed is the time since the doors opened, Total how long they stay open.
+	Elapsed, Total time.Duration
+	Phase          Phase
+	// Gateway is its URL.
+	Gateway, Policy, Store string
+
+	Requests, Allowed, Denied, Errors int64
+	// ByRule is sorted: most denials first.
+	ByRule         []RuleCount
+	Shoppers, Bots Audience
+	Sale           Sale
+	// LatencyMS is over all requests that the shop served so far, RecentMS over those since the last snapshot.
+	LatencyMS, RecentMS Spread
+	// AddedUS and DecisionUS are as in Summary.
+	AddedUS, DecisionUS Spread
+}
+
+func (s *stage) snapshot(elapsed time.Duration) Snapshot {
+	t := s.meter.tally()
+	snap := Snapshot{
+		Elapsed: elapsed, Total: s.cfg.Duration, Phase: s.phase(),
+		Gateway: s.base, Policy: s.cfg.Policy, Store: s.cfg.Store,
+		Requests: t.requests(), Allowed: t.allowed(), Denied: t.denied(), Errors: t.failed,
+		Shoppers: t.shoppers, Bots: t.bots, Sale: s.stock.Audit(),
+		LatencyMS: s.meter.latency.read(time.Millisecond), RecentMS: s.meter.recent.drain(time.Millisecond),
+		AddedUS: s.meter.added.read(time.Microsecond), DecisionUS: s.meter.decided.read(time.Microsecond),
+	}
+	for _, rule := range slices.Sorted(maps.Keys(t.byRule)) {
+		snap.ByRule = append(snap.ByRule, RuleCount{rule, t.byRule[rule]})
+	}
+	slices.SortStableFunc(snap.ByRule, func(a, b RuleCount) int { return cmp.Compare(b.Denied, a.Denied) })
+	return snap
+}
+
+func (s *stage) phase() Phase {
+	switch {
+	case time.Now().Before(s.shop.opens):
+		return PhaseBefore
+	case s.stock.Left() == 0:
+		return PhaseSoldOut
+	}
+	return PhaseSale
+}
+
+// Summary is how a demo went, as --json prints it. Requests = Allowed + Denied + Errors; Allowed and Denied are the sums
+// over shoppers and bots; DeniedByRule adds up to Denied.
+type Summary struct {
+	DurationS float64 `json:"duration_s"`
+	// Interrupted is true if the demo ended before its time.
+	Interrupted bool   `json:"interrupted"`
+	Seed        uint64 `json:"seed"`
+	Policy      string `json:"policy"`
+	Store       string `json:"store"`
+
+	Requests int64 `json:"requests"`
+	// Allowed requests were answered by the shop, Denied ones by the gateway.
+	Allowed      int64            `json:"allowed"`
+	Denied       int64            `json:"denied"`
+	DeniedByRule map[string]int64 `json:"denied_by_rule"`
+	// Errors had no answer, or one that neither the shop nor the policy gave, such as 502.
+	Errors int64 `json:"errors"`
+	// LatencyMS is the time that the crowd waited for an answer of the shop, connecting and queueing included.
+	LatencyMS Spread `json:"latency_ms"`
+	// AddedLatencyUS is what the gateway adds to a request that the shop serves: the time in the gateway's handler less the
+	// time in the shop's handler. It holds the decision, the second hop and what both wait for a processor.
+	AddedLatencyUS Spread `json:"added_latency_us"`
+	// DecisionUS is the part of it in which the policy decides, over all requests.
+	DecisionUS Spread   `json:"decision_us"`
+	Shoppers   Audience `json:"shoppers"`
+	Bots       Audience `json:"bots"`
+	Sale       Sale     `json:"sale"`
+	// SMSSent counts the text messages that the shop paid for.
+	SMSSent SMS `json:"sms_sent"`
+}
+
+// SMS counts text messages by who caused them.
+type SMS struct {
+	Shoppers int64 `json:"shoppers"`
+	Bots     int64 `json:"bots"`
+}
+
+func (s *stage) summary(last Snapshot, interrupted bool) *Summary {
+	sum := &Summary{
+		DurationS: last.Elapsed.Round(time.Millisecond).Seconds(), Interrupted: interrupted,
+		Seed: s.cfg.Seed, Policy: last.Policy, Store: last.Store,
+		Requests: last.Requests, Allowed: last.Allowed, Denied: last.Denied, Errors: last.Errors,
+		DeniedByRule: make(map[string]int64, len(last.ByRule)),
+		LatencyMS:    last.LatencyMS, AddedLatencyUS: last.AddedUS, DecisionUS: last.DecisionUS,
+		Shoppers: last.Shoppers, Bots: last.Bots, Sale: last.Sale,
+		SMSSent: SMS{Shoppers: s.shop.textsSent(Shopper), Bots: s.shop.textsSent(Bot)},
+	}
+	for _, r := range last.ByRule {
+		sum.DeniedByRule[r.Rule] = r.Denied
+	}
+	return sum
+}
