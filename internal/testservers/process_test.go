@@ -1,0 +1,162 @@
+//go:build linux
+
+package testservers
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// childEnv makes this test program play the part of a test that dies with a server at hand.
+const childEnv = "TESTSERVERS_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		dieLater()
+	}
+	os.Exit(m.Run())
+}
+
+// dieLater starts a server, prints its number and waits to be killed.
+func dieLater() {
+	var scope Scope
+	err := scope.Start(func(tb TB) { fmt.Println(Redis(tb).PID()) })
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	select {}
+}
+
+func TestServerDiesWithTheTestProcess(t *testing.T) {
+	t.Parallel()
+	Need(t, "redis-server")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), childEnv+"=1", "TMPDIR="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	pid, errPID := strconv.Atoi(strings.TrimSpace(line))
+	killed := cmd.Process.Kill()
+	if err := errors.Join(err, errPID, killed); err != nil {
+		t.Fatalf("child printed %q: %v", line, err)
+	}
+	_ = cmd.Wait() // it was killed
+	if err := pollFor(startTimeout, func() error { return gone(pid) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gone returns nil if a process has ended.
+func gone(pid int) error {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if os.IsNotExist(err) || strings.Contains(string(stat), ") Z ") {
+		return nil
+	}
+	return fmt.Errorf("process %d still runs: %s", pid, stat)
+}
+
+func TestKillTakesTheChildrenAlong(t *testing.T) {
+	t.Parallel()
+	p := Start(t, Command{Path: "/bin/sh", Args: []string{"-c", "sleep 1000 & echo $!; wait"}})
+	var child int
+	err := pollFor(startTimeout, func() (err error) {
+		child, err = strconv.Atoi(p.LogTail())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Kill()
+	p.Kill()
+	if err := pollFor(startTimeout, func() error { return gone(child) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Terminate(); err == nil || !strings.Contains(err.Error(), "signal: killed") {
+		t.Fatalf("signalling a dead process: %v", err)
+	}
+}
+
+func TestExitedReportsTheStatus(t *testing.T) {
+	t.Parallel()
+	p := Start(t, Command{Path: "/bin/sh", Args: []string{"-c", "exit $CODE"}, Env: []string{"CODE=7"}})
+	err := pollFor(startTimeout, func() error {
+		if status, ended := p.Exited(); !ended || status != "exit status 7" {
+			return fmt.Errorf("%q, ended %v", status, ended)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPollEndsWithTheLastAnswer(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*pollInterval)
+	defer cancel()
+	looks, notYet := 0, errors.New("not yet")
+	err := Poll(ctx, func() error { looks++; return notYet })
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, notYet) || looks < 2 {
+		t.Fatalf("after %d looks: %v", looks, err)
+	}
+	if err := Poll(ctx, func() error { return nil }); err != nil {
+		t.Fatalf("a condition that holds: %v", err)
+	}
+}
+
+func TestReservedPortsDiffer(t *testing.T) {
+	t.Parallel()
+	seen := map[int]bool{}
+	for range 200 {
+		port := reservePort(t)
+		if seen[port] || port < firstPort || port > lastPort {
+			t.Fatalf("port %d, seen before: %v", port, seen[port])
+		}
+		seen[port] = true
+	}
+}
+
+func TestNginx(t *testing.T) {
+	t.Parallel()
+	n := Nginx(t, `server { listen 127.0.0.1:${PORT}; location / { return 200 "from ${DIR}"; } }`)
+	out, err := exec.Command("curl", "-s", "--max-time", "5", n.URL()+"/x").Output()
+	if err != nil || string(out) != "from "+n.Dir() {
+		t.Fatalf("got %q, %v", out, err)
+	}
+	if err := n.signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNginxWithABadConfigurationSaysWhy(t *testing.T) {
+	t.Parallel()
+	Need(t, "nginx")
+	var scope Scope
+	defer scope.Close()
+	err := scope.Start(func(tb TB) { Nginx(tb, "no_such_directive;") })
+	if err == nil || !strings.Contains(err.Error(), "no_such_directive") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// failoverTime is far more than a failover needs.
+const failoverTime = 30 * time.Second
