@@ -1,0 +1,193 @@
+package nethttpmw
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+type decider func(*httpverdict.Request) *httpverdict.Verdict
+
+func (d decider) Decide(_ context.Context, r *httpverdict.Request) *httpverdict.Verdict { return d(r) }
+
+func always(v *httpverdict.Verdict) decider {
+	return func(*httpverdict.Request) *httpverdict.Verdict { return v }
+}
+
+func mustNew(t testing.TB, d httpverdict.Decider, cfg Config) func(http.Handler) http.Handler {
+	t.Helper()
+	limit, err := New(d, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return limit
+}
+
+func TestNewRefuses(t *testing.T) {
+	if _, err := New(nil, Config{}); err == nil || err.Error() != "nethttpmw: the decider is nil" {
+		t.Errorf("nil decider: %v", err)
+	}
+	if _, err := New(always(&httpverdict.Verdict{}), Config{MaxHeld: -1}); err == nil || !strings.Contains(err.Error(), "MaxHeld") {
+		t.Errorf("negative MaxHeld: %v", err)
+	}
+}
+
+// Writers with every set of the optional interfaces.
+type (
+	bare    struct{ *httptest.ResponseRecorder }
+	noFlush struct{ w *httptest.ResponseRecorder }
+	canRead struct{ noFlush }
+	canTake struct{ noFlush }
+	flusher struct{ noFlush }
+	readFl  struct{ flusher }
+	takeFl  struct{ flusher }
+	takeRd  struct{ canRead }
+	all     struct{ readFl }
+)
+
+func (n noFlush) Header() http.Header         { return n.w.Header() }
+func (n noFlush) Write(p []byte) (int, error) { return n.w.Write(p) }
+func (n noFlush) WriteHeader(status int)      { n.w.WriteHeader(status) }
+func (f flusher) Flush()                      { f.w.Flush() }
+
+func (c canRead) ReadFrom(src io.Reader) (int64, error) { return io.Copy(c.w, src) }
+func (r readFl) ReadFrom(src io.Reader) (int64, error)  { return io.Copy(r.w, src) }
+
+var errTaken = errors.New("taken")
+
+func (canTake) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, errTaken }
+func (takeFl) Hijack() (net.Conn, *bufio.ReadWriter, error)  { return nil, nil, errTaken }
+func (takeRd) Hijack() (net.Conn, *bufio.ReadWriter, error)  { return nil, nil, errTaken }
+func (all) Hijack() (net.Conn, *bufio.ReadWriter, error)     { return nil, nil, errTaken }
+
+func TestOptionalInterfacesAreKept(t *testing.T) {
+	rec := httptest.NewRecorder()
+	n := noFlush{rec}
+	for _, w := range []http.ResponseWriter{
+		bare{rec}, n, canRead{n}, canTake{n}, flusher{n}, readFl{flusher{n}}, takeFl{flusher{n}}, takeRd{canRead{n}}, all{readFl{flusher{n}}},
+	} {
+		r, got := record(w)
+		r.finish = &finisher{}
+		if has(got) != has(w) {
+			t.Errorf("%T has %s, its wrapper %s", w, has(w), has(got))
+		}
+		if f, ok := got.(http.Flusher); ok {
+			rec.Flushed = false
+			f.Flush()
+			if !rec.Flushed || r.status != http.StatusOK {
+				t.Errorf("%T: flushed %t, status %d", w, rec.Flushed, r.status)
+			}
+		}
+		if f, ok := got.(io.ReaderFrom); ok {
+			if n, err := f.ReadFrom(strings.NewReader("12345")); n != 5 || err != nil || r.bytes != 5 {
+				t.Errorf("%T: ReadFrom %d %v, counted %d", w, n, err, r.bytes)
+			}
+		}
+		if h, ok := got.(http.Hijacker); ok {
+			if _, _, err := h.Hijack(); !errors.Is(err, errTaken) || r.finish.hijacked {
+				t.Errorf("%T: Hijack %v, noted %t", w, err, r.finish.hijacked)
+			}
+		}
+	}
+}
+
+func has(w http.ResponseWriter) string {
+	_, flush := w.(http.Flusher)
+	_, hijack := w.(http.Hijacker)
+	_, read := w.(io.ReaderFrom)
+	return fmt.Sprintf("flush %t, hijack %t, read %t", flush, hijack, read)
+}
+
+func TestInformationalStatusIsNotTheAnswer(t *testing.T) {
+	var got httpverdict.Result
+	v := &httpverdict.Verdict{Done: func(_ context.Context, res httpverdict.Result) { got = res }}
+	h := mustNew(t, always(v), Config{})(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		w.WriteHeader(http.StatusNotFound)
+		w.WriteHeader(http.StatusOK) // superfluous
+		io.WriteString(w, "gone")
+	}))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	if want := (httpverdict.Result{Status: 404, Bytes: 4}); got != want {
+		t.Errorf("Done got %+v, want %+v", got, want)
+	}
+}
+
+func TestPanicGoesOnAndIsReported(t *testing.T) {
+	var got []httpverdict.Result
+	v := &httpverdict.Verdict{Done: func(_ context.Context, res httpverdict.Result) { got = append(got, res) }}
+	h := mustNew(t, always(v), Config{})(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "half")
+		panic("broken")
+	}))
+	func() {
+		defer func() {
+			if p := recover(); p != "broken" {
+				t.Errorf("recovered %v, want the handler's panic", p)
+			}
+		}()
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	}()
+	if want := (httpverdict.Result{Status: 200, Bytes: 4}); len(got) != 1 || got[0] != want {
+		t.Errorf("Done got %+v, want %+v once", got, want)
+	}
+}
+
+func TestRequestIsNotChanged(t *testing.T) {
+	r := httptest.NewRequest("GET", "http://x/a/../b%2Fc", nil)
+	var seen *http.Request
+	h := mustNew(t, always(&httpverdict.Verdict{}), Config{})(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r }))
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	if r.URL.Path != "/a/../b/c" || r.URL.RawPath != "/a/../b%2Fc" {
+		t.Errorf("the caller's request became %q %q", r.URL.Path, r.URL.RawPath)
+	}
+	if seen.URL.Path != "/b/c" || seen.URL.RawPath != "/b%2Fc" {
+		t.Errorf("the handler saw %q %q", seen.URL.Path, seen.URL.RawPath)
+	}
+	plain := httptest.NewRequest("GET", "http://x/%6Cogin", nil)
+	h.ServeHTTP(httptest.NewRecorder(), plain)
+	if seen.URL.Path != "/login" || seen.URL.RawPath != "" {
+		t.Errorf("the handler saw %q %q, want /login alone", seen.URL.Path, seen.URL.RawPath)
+	}
+}
+
+func TestOnVerdict(t *testing.T) {
+	v := &httpverdict.Verdict{Kind: httpverdict.Limited, Binding: -1}
+	var seen []*httpverdict.Verdict
+	cfg := Config{OnVerdict: func(_ *http.Request, v *httpverdict.Verdict) { seen = append(seen, v) }}
+	w := httptest.NewRecorder()
+	mustNew(t, always(v), cfg)(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if len(seen) != 1 || seen[0] != v || w.Code != 429 {
+		t.Errorf("OnVerdict got %v, status %d", seen, w.Code)
+	}
+}
+
+// The middleware's own cost: the request it shows to the policy, and with Done the writer and the bounded context.
+func BenchmarkMiddleware(b *testing.B) {
+	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	for _, c := range []struct {
+		name    string
+		verdict *httpverdict.Verdict
+	}{
+		{"allow", &httpverdict.Verdict{}},
+		{"allow with Done", &httpverdict.Verdict{Done: func(context.Context, httpverdict.Result) {}}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			h := mustNew(b, always(c.verdict), Config{})(next)
+			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/shop/login", nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				h.ServeHTTP(w, r)
+			}
+		})
+	}
+}

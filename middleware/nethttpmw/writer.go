@@ -1,0 +1,140 @@
+package nethttpmw
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+// recorder notes how a request was answered. The optional interfaces of the writer below it are kept by the types in
+// combine.go, so that a type assertion in a handler says the truth.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+	finish *finisher
+}
+
+// Unwrap lets http.ResponseController reach what the writer below can do.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (r *recorder) WriteHeader(status int) {
+	// 1xx answers are followed by the real one; 101 is the real one.
+	if r.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	r.answered()
+	n, err := r.ResponseWriter.Write(p)
+	r.bytes += int64(n)
+	return n, err
+}
+
+// WriteString keeps io.WriteString from copying.
+func (r *recorder) WriteString(s string) (int, error) {
+	r.answered()
+	n, err := io.WriteString(r.ResponseWriter, s)
+	r.bytes += int64(n)
+	return n, err
+}
+
+// answered notes the status that a write without a WriteHeader implies.
+func (r *recorder) answered() {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+}
+
+func (r *recorder) flush() error {
+	r.answered()
+	return http.NewResponseController(r.ResponseWriter).Flush()
+}
+
+func (r *recorder) readFrom(src io.Reader) (int64, error) {
+	r.answered()
+	n, err := r.ResponseWriter.(io.ReaderFrom).ReadFrom(src)
+	r.bytes += n
+	return n, err
+}
+
+// hijack hands out the connection in a form that tells when it is closed: a handler may return long before.
+func (r *recorder) hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := r.ResponseWriter.(http.Hijacker).Hijack()
+	if err != nil {
+		return conn, rw, err
+	}
+	r.finish.hijacked = true
+	r.finish.pending.Add(1)
+	counted := &hijackedConn{Conn: conn, finish: r.finish}
+	rw.Writer.Reset(counted)
+	return counted, rw, nil
+}
+
+// finisher calls Done once: when the handler has returned and, if it took the connection over, that has been closed.
+type finisher struct {
+	verdict  *httpverdict.Verdict
+	ctx      context.Context
+	rec      *recorder
+	returned bool // whether the handler came back rather than panicked
+	hijacked bool
+	pending  atomic.Int32 // what is awaited beside the handler
+	sent     atomic.Int64 // bytes written to a hijacked connection
+}
+
+// release is called when the handler is over and when a hijacked connection is closed; the last of them reports.
+func (f *finisher) release() {
+	if f.pending.Add(-1) < 0 {
+		f.verdict.Finish(f.ctx, f.result())
+	}
+}
+
+func (f *finisher) result() httpverdict.Result {
+	res := httpverdict.Result{Status: f.rec.status, Bytes: f.rec.bytes}
+	switch {
+	case f.hijacked:
+		res.Status = http.StatusSwitchingProtocols
+		res.Bytes += f.sent.Load()
+	case res.Status == 0 && f.returned:
+		res.Status = http.StatusOK // net/http answers for a handler that writes nothing
+	}
+	return res
+}
+
+// hijackedConn counts what is written and reports its first Close.
+type hijackedConn struct {
+	net.Conn
+	finish *finisher
+	once   sync.Once
+}
+
+// NetConn returns the connection below, as tls.Conn does.
+func (c *hijackedConn) NetConn() net.Conn { return c.Conn }
+
+func (c *hijackedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.finish.sent.Add(int64(n))
+	return n, err
+}
+
+func (c *hijackedConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.finish.release)
+	return err
+}
+
+// CloseWrite closes the writing side where the connection can.
+func (c *hijackedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return http.ErrNotSupported
+}
