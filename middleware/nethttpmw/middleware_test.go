@@ -62,6 +62,13 @@ func (f flusher) Flush()                      { f.w.Flush() }
 func (c canRead) ReadFrom(src io.Reader) (int64, error) { return io.Copy(c.w, src) }
 func (r readFl) ReadFrom(src io.Reader) (int64, error)  { return io.Copy(r.w, src) }
 
+// sink takes any answer; httptest.ResponseRecorder takes a 1xx for the final one.
+type sink struct{ header http.Header }
+
+func (s sink) Header() http.Header       { return s.header }
+func (sink) Write(p []byte) (int, error) { return len(p), nil }
+func (sink) WriteHeader(int)             {}
+
 var errTaken = errors.New("taken")
 
 func (canTake) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, errTaken }
@@ -116,7 +123,7 @@ func TestInformationalStatusIsNotTheAnswer(t *testing.T) {
 		w.WriteHeader(http.StatusOK) // superfluous
 		io.WriteString(w, "gone")
 	}))
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	h.ServeHTTP(sink{http.Header{}}, httptest.NewRequest("GET", "/", nil))
 	if want := (httpverdict.Result{Status: 404, Bytes: 4}); got != want {
 		t.Errorf("Done got %+v, want %+v", got, want)
 	}
