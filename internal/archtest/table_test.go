@@ -1,0 +1,123 @@
+package archtest
+
+// root is how the table names the root package.
+const root = "."
+
+// anything stands for every package or library.
+const anything = "*"
+
+// Third-party libraries by what they are for. A path stands for all packages below it.
+var (
+	yaml       = []string{"github.com/goccy/go-yaml"}
+	cel        = []string{"cel.dev/cel-go"}
+	maps       = []string{"github.com/puzpuzpuz/xsync/v4", "github.com/zeebo/xxh3"}
+	redis      = []string{"github.com/redis/rueidis"}
+	breakers   = []string{"github.com/failsafe-go/failsafe-go", "github.com/sony/gobreaker/v2", "github.com/shirou/gopsutil/v4"}
+	migrations = []string{"github.com/pressly/goose/v3"}
+	sqlDrivers = []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"}
+	grpc       = []string{"google.golang.org/grpc", "google.golang.org/genproto", "google.golang.org/protobuf", "github.com/envoyproxy/go-control-plane"}
+	cli        = []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}
+	terminal   = []string{"github.com/charmbracelet/bubbletea", "github.com/charmbracelet/lipgloss", "github.com/charmbracelet/x", "golang.org/x/term"}
+	network    = []string{"golang.org/x/net"}
+)
+
+// row says what one package may import beside the standard library. What it does not name is forbidden.
+type row struct {
+	// pkg is the folder of the package, with "*" for one path element.
+	pkg   string
+	layer int
+	// own are packages of this module, libs third-party ones.
+	own, libs []string
+	// onlyTests tells that nothing but _test.go files may import the package.
+	onlyTests bool
+	why       string
+}
+
+func libs(sets ...[]string) (all []string) {
+	for _, s := range sets {
+		all = append(all, s...)
+	}
+	return all
+}
+
+// table is the architecture. Test files are free to import what they like, but for siblings' unexported parts, which Go
+// itself protects.
+func table() []row {
+	const verdict = "middleware/httpverdict"
+	return []row{
+		{pkg: root, layer: 0, why: "the words of the library: whoever imports them must compile nothing else"},
+
+		{pkg: "algo", layer: 1, own: []string{root}, why: "pure functions: the reference for every store"},
+		{pkg: verdict, layer: 1, own: []string{root}, why: "what fronts and policies share"},
+		{pkg: "policy", layer: 1, own: []string{root, verdict}, libs: libs(yaml, cel), why: "rules to charges; look-ups come through an interface"},
+		{pkg: "flashsale", layer: 1, own: []string{root}, why: "the domain of a sale and its ports; drivers are adapters' business"},
+		{pkg: "challenge", layer: 1, own: []string{root}, libs: []string{"github.com/steambap/captcha"}, why: "issues and verifies challenges"},
+		{pkg: "resilience", layer: 1, own: []string{root}, libs: breakers, why: "wraps any Limiter"},
+		{pkg: "source", layer: 1, why: "where a policy's bytes come from, whatever they mean"},
+		{pkg: "testlang", layer: 1, own: []string{root, verdict}, why: "drives any Limiter and, as a Decider, any policy"},
+		{pkg: "replay", layer: 1, own: []string{root, verdict}, why: "drives a policy as a Decider"},
+
+		{pkg: "memstore", layer: 2, own: []string{root, "algo"}, libs: maps, why: "runs algo in process"},
+		{pkg: "redisstore", layer: 2, own: []string{root, "algo"}, libs: redis, why: "runs the same in Redis"},
+		{pkg: "leasestore", layer: 2, own: []string{root}, libs: maps, why: "a Limiter over any Limiter"},
+		{pkg: "flashsale/redisstock", layer: 2, own: []string{root, "flashsale"}, libs: redis, why: "an adapter knows its port and its driver"},
+		{pkg: "flashsale/memstock", layer: 2, own: []string{root, "flashsale"}, libs: maps, why: "an adapter knows its port and its driver"},
+		{pkg: "flashsale/sqlorders", layer: 2, own: []string{root, "flashsale"}, libs: libs(sqlDrivers, migrations), why: "an adapter knows its port and its driver"},
+		{pkg: "flashsale/natsrelay", layer: 2, own: []string{root, "flashsale"}, libs: []string{"github.com/nats-io/nats.go"}, why: "an adapter knows its port and its driver"},
+		{pkg: "flashsale/kafkarelay", layer: 2, own: []string{root, "flashsale"}, libs: []string{"github.com/twmb/franz-go"}, why: "an adapter knows its port and its driver"},
+		{pkg: "flashsale/rocketmqrelay", layer: 2, own: []string{root, "flashsale"}, libs: []string{"github.com/apache/rocketmq-client-go/v2"}, why: "an adapter knows its port and its driver"},
+		{pkg: "flashsale/waitingroom", layer: 2, own: []string{root, "flashsale"}, libs: redis, why: "an adapter knows its port and its driver"},
+		{pkg: "source/filesource", layer: 2, own: []string{"source"}, why: "a source knows its SDK alone"},
+		{pkg: "source/httpsource", layer: 2, own: []string{"source"}, why: "a source knows its SDK alone"},
+		{pkg: "source/etcdsource", layer: 2, own: []string{"source"}, libs: []string{"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3"}, why: "a source knows its SDK alone"},
+		{pkg: "source/nacossource", layer: 2, own: []string{"source"}, libs: []string{"github.com/nacos-group/nacos-sdk-go/v2"}, why: "a source knows its SDK alone"},
+		{pkg: "source/apollosource", layer: 2, own: []string{"source"}, why: "a source knows its SDK alone; Apollo's is plain HTTP"},
+		{pkg: "source/redissource", layer: 2, own: []string{"source"}, libs: redis, why: "a source knows its SDK alone"},
+		{pkg: "history", layer: 2, own: []string{root, "source"}, libs: libs(redis, sqlDrivers, migrations), why: "keeps versions of what sources bring"},
+		{pkg: "metrics", layer: 2, own: []string{root}, libs: []string{"github.com/prometheus", "go.opentelemetry.io/otel"}, why: "observer interfaces use basic and root types only"},
+
+		{pkg: "middleware/nethttpmw", layer: 3, own: []string{root, verdict}, why: "a front knows verdicts and its framework, never a store"},
+		{pkg: "middleware/ginmw", layer: 3, own: []string{root, verdict}, libs: []string{"github.com/gin-gonic/gin"}, why: "a front knows verdicts and its framework, never a store"},
+		{pkg: "middleware/echomw", layer: 3, own: []string{root, verdict}, libs: []string{"github.com/labstack/echo/v4"}, why: "a front knows verdicts and its framework, never a store"},
+		{pkg: "middleware/fibermw", layer: 3, own: []string{root, verdict}, libs: []string{"github.com/gofiber/fiber/v3"}, why: "a front knows verdicts and its framework, never a store"},
+		{pkg: "middleware/grpcmw", layer: 3, own: []string{root, verdict}, libs: grpc, why: "a front knows verdicts and its framework, never a store"},
+		{pkg: "gateway", layer: 3, own: []string{root, verdict}, libs: libs(breakers, network), why: "applies any Decider; HTTP/2 and its header checks are x/net's"},
+		{pkg: "decisionapi", layer: 3, own: []string{root, "policy", verdict}, libs: yaml, why: "answers for a policy over HTTP"},
+		{pkg: "rls", layer: 3, own: []string{root, "policy", verdict}, libs: grpc, why: "answers for a policy over gRPC"},
+		{pkg: "resp", layer: 3, own: []string{root, "policy", verdict}, libs: []string{"github.com/tidwall/redcon"}, why: "answers over the Redis protocol"},
+		{pkg: "roundtrip", layer: 3, own: []string{root}, why: "a limit around an http.RoundTripper needs a Limiter alone"},
+		{pkg: "guard", layer: 3, own: []string{root}, why: "a limit around a function needs a Limiter alone"},
+		{pkg: "flashsale/salehttp", layer: 3, own: []string{root, "flashsale", verdict}, why: "the sale's HTTP; it declares Identity and app fills it"},
+		{pkg: "console", layer: 3, own: []string{root, "policy", "flashsale", "source", "history"}, why: "shows and changes what these hold"},
+
+		{pkg: "app", layer: 4, own: []string{anything}, libs: []string{anything}, why: "the composition root: the only package that knows everything"},
+		{pkg: "demo", layer: 4, own: []string{anything}, libs: []string{anything}, why: "composes a whole scene out of the same parts"},
+		{pkg: "demo/demoview", layer: 4, own: []string{root, "demo"}, libs: terminal, why: "draws a demo in a terminal; the demo itself compiles no terminal library"},
+		{pkg: "cmd/headgate", layer: 5, own: []string{root, "app", "demo", "demo/demoview", "policy", "testlang", "replay"}, libs: libs(cli, terminal), why: "flags and output; what is composed is composed by app"},
+
+		{pkg: "limitertest/oracle", layer: 1, own: []string{root}, onlyTests: true, why: "the algorithms once more, in math/big, from the description alone"},
+		{pkg: "limitertest", layer: 2, own: []string{root, "testlang", "limitertest/oracle"}, libs: []string{"pgregory.net/rapid"}, onlyTests: true, why: "judges any Limiter"},
+		{pkg: "middleware/mwtest", layer: 2, own: []string{root, verdict}, onlyTests: true, why: "judges any front"},
+		{pkg: "flashsale/stocktest", layer: 2, own: []string{root, "flashsale"}, onlyTests: true, why: "judges any stock"},
+		{pkg: "source/sourcetest", layer: 2, own: []string{"source"}, onlyTests: true, why: "judges any source"},
+		{pkg: "internal/testservers", layer: 1, onlyTests: true, why: "starts servers; a test of any package may use it"},
+		{pkg: "internal/archtest", layer: 1, onlyTests: true, why: "has tests only"},
+
+		{pkg: "examples/*", layer: 5, own: []string{anything}, libs: []string{anything}, why: "programs of users, who may use every package"},
+	}
+}
+
+// sameLayer lists the imports within a layer, or upwards, that the table may hold, with the reason for each.
+func sameLayer() map[string]string {
+	const verdict = "middleware/httpverdict"
+	return map[string]string{
+		"policy → " + verdict:   "a policy answers with a Verdict; httpverdict imports the root alone",
+		"testlang → " + verdict: "it drives policies as Deciders",
+		"replay → " + verdict:   "it drives policies as Deciders",
+	}
+}
+
+// downTwo lists the imports of layer 2 by layer 3 that the table may hold, with the reason for each.
+func downTwo() map[string]string {
+	return map[string]string{"console → history": "the console shows versions; history has no interface to hide behind that is not itself"}
+}
