@@ -1,0 +1,28 @@
+package demoview
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/headgate-io/headgate/demo"
+)
+
+// Plain returns a view that writes a line for each snapshot, for logs and pipes. It must not be called twice at a time.
+func Plain(w io.Writer) func(demo.Snapshot) {
+	var before demo.Snapshot
+	return func(s demo.Snapshot) {
+		if before.Total == 0 {
+			fmt.Fprintf(w, "demo: gateway %s, policy %s, store %s, %s\n", s.Gateway, s.Policy, s.Store, whole(s.Total))
+		}
+		gap := s.Elapsed - before.Elapsed
+		fmt.Fprintf(w, "%6s  %7s req/s  allowed %6s/s  denied %6s/s  errors %d  p50 %-7s p99 %-7s  sold %d/%d  %s\n",
+			s.Elapsed.Round(100*time.Millisecond), grouped(perSecond(s.Requests-before.Requests, gap)),
+			grouped(perSecond(s.Allowed-before.Allowed, gap)), grouped(perSecond(s.Denied-before.Denied, gap)), s.Errors,
+			short(millis(s.RecentMS.P50)), short(millis(s.RecentMS.P99)), s.Sale.Sold, s.Sale.Stock, s.Phase)
+		before = s
+	}
+}
+
+func millis(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
+func micros(v float64) time.Duration { return time.Duration(v * float64(time.Microsecond)) }

@@ -1,0 +1,90 @@
+package demo
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func ask(shop *Shop, method, path, user, body string) int {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set(userHeader, user)
+	w := httptest.NewRecorder()
+	shop.Handler().ServeHTTP(w, r)
+	return w.Code
+}
+
+// TestShop buys as a person does, with every mistake on the way.
+func TestShop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shop := newShop(time.Now().Add(time.Minute), NewStock(1), 1, new(flights))
+		const buy = `{"phone":"5","code":"CODE"}`
+		for i, step := range []struct {
+			method, path, user, body string
+			want                     int
+		}{
+			{"GET", "/", "", "", http.StatusOK},
+			{"GET", "/product", "", "", http.StatusOK},
+			{"GET", "/nothing", "", "", http.StatusNotFound},
+			{"POST", "/login", "", "{", http.StatusBadRequest},
+			{"POST", "/login", "", `{"user":"user-1","password":"guess"}`, http.StatusUnauthorized},
+			{"POST", "/login", "", `{"user":"","password":"secret-of-"}`, http.StatusUnauthorized},
+			{"POST", "/login", "", `{"user":"` + strings.Repeat("x", 5000) + `"}`, http.StatusBadRequest},
+			{"POST", "/buy", "user-1", buy, http.StatusUnauthorized},
+			{"POST", "/login", "", `{"user":"user-1","password":"secret-of-user-1"}`, http.StatusOK},
+			{"POST", "/login", "", `{"user":"bot-1","password":"secret-of-bot-1"}`, http.StatusOK},
+			{"POST", "/sms", "user-1", "", http.StatusBadRequest},
+			{"POST", "/sms?phone=5", "user-1", "", http.StatusOK},
+			{"POST", "/buy", "user-1", buy, http.StatusConflict},
+			{"WAIT", "", "", "", 0},
+			{"POST", "/buy", "user-1", `{"phone":"5","code":"1"}`, http.StatusForbidden},
+			{"POST", "/buy", "user-1", `{"phone":"6","code":""}`, http.StatusForbidden},
+			{"POST", "/buy", "user-1", buy, http.StatusOK},
+			{"POST", "/buy", "user-1", buy, http.StatusOK},
+			{"POST", "/buy", "bot-1", buy, http.StatusGone},
+		} {
+			if step.method == "WAIT" {
+				time.Sleep(time.Until(shop.opens))
+				continue
+			}
+			body := strings.Replace(step.body, "CODE", shop.readSMS("5"), 1)
+			if got := ask(shop, step.method, step.path, step.user, body); got != step.want {
+				t.Errorf("step %d, %s %s: got %d, want %d", i, step.method, step.path, got, step.want)
+			}
+		}
+		if got := shop.stock.Audit(); got != (Sale{Stock: 1, Sold: 1, ToShoppers: 1}) {
+			t.Errorf("the audit says %+v", got)
+		}
+		if shop.textsSent(Shopper) != 1 || shop.textsSent(Bot) != 0 {
+			t.Errorf("%d and %d SMS were sent, want 1 and 0", shop.textsSent(Shopper), shop.textsSent(Bot))
+		}
+	})
+}
+
+// TestShopTakesItsTime: work is bounded, and is noted for the gateway.
+func TestShopTakesItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fl := new(flights)
+		shop := newShop(time.Now(), NewStock(1), 1, fl)
+		for range 2000 {
+			f := fl.begin()
+			r := httptest.NewRequest(http.MethodPost, "/buy", strings.NewReader("{}"))
+			r.Header.Set(flightHeader, f.id)
+			start := time.Now()
+			shop.Handler().ServeHTTP(httptest.NewRecorder(), r)
+			took := time.Since(start)
+			if took <= 0 || took > slowest {
+				t.Fatalf("the shop worked for %s, want up to %s", took, slowest)
+			}
+			if noted := time.Duration(f.worked.Load()); noted != took {
+				t.Fatalf("the shop noted %s, and took %s", noted, took)
+			}
+			fl.end(f)
+		}
+	})
+}
