@@ -1,0 +1,145 @@
+package policy
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+// Bounds of the time between renewals, and of one call.
+const (
+	minRenewal  = 5 * time.Millisecond
+	renewalCall = time.Second
+)
+
+// hold keeps the slots that one request occupies: it renews them while the request runs and frees them when it is over.
+type hold struct {
+	slots    []heldSlot
+	observer Observer
+	every    time.Duration
+	until    time.Time
+	ctx      context.Context // of the request: when it ends, nothing is renewed
+
+	mu    sync.Mutex
+	timer *time.Timer
+	done  bool
+}
+
+type heldSlot struct {
+	charge headgate.Charge
+	store  headgate.Slots
+	gone   bool // died, or may never have been: it is only released
+}
+
+// hold sets v.Done if the request occupies slots. decided is the limiter whose answer counts, nil if none has answered;
+// after an uncertain answer the first limiter may hold slots too.
+func (e *Engine) hold(ctx context.Context, s *scratch, v *httpverdict.Verdict, decided headgate.Limiter, uncertain bool) {
+	var h *hold
+	for i := range s.charges {
+		c := &s.charges[i]
+		if c.Holder == "" {
+			continue
+		}
+		taken := decided != nil && s.decision.Outcomes[i].Receipt.Charged > 0
+		if !taken && !uncertain {
+			continue
+		}
+		if h == nil {
+			h = &hold{observer: e.observer, ctx: ctx, until: time.Now().Add(e.maxHold)}
+		}
+		if taken {
+			h.add(*c, decided, false)
+		}
+		if uncertain {
+			h.add(*c, e.limiter, true)
+		}
+	}
+	if h == nil {
+		return
+	}
+	v.Done = h.release
+	if h.every > 0 && !e.still {
+		h.mu.Lock()
+		h.timer = time.AfterFunc(h.every, h.renew)
+		h.mu.Unlock()
+	}
+}
+
+func (h *hold) add(c headgate.Charge, l headgate.Limiter, gone bool) {
+	store, ok := l.(headgate.Slots)
+	if !ok {
+		return // NewEngine has checked: it cannot be
+	}
+	h.slots = append(h.slots, heldSlot{c, store, gone})
+	if limit, ok := c.Limit.(headgate.Concurrency); ok && !gone {
+		every := max(limit.TTL()/3, minRenewal)
+		if h.every == 0 || every < h.every {
+			h.every = every
+		}
+	}
+}
+
+// renew runs on the timer's goroutine, one at a time: the timer is set again only at its end.
+func (h *hold) renew() {
+	if h.ctx.Err() != nil || time.Now().After(h.until) {
+		return
+	}
+	alive := false
+	for i := range h.slots {
+		if slot := &h.slots[i]; !slot.gone && !h.isDone() {
+			slot.gone = !h.renewSlot(slot)
+			alive = alive || !slot.gone
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if alive && !h.done {
+		h.timer.Reset(h.every)
+	}
+}
+
+// renewSlot reports whether the slot may still be there: after a failed call nobody knows, and the next one may be in time.
+func (h *hold) renewSlot(slot *heldSlot) bool {
+	ctx, cancel := context.WithTimeout(h.ctx, renewalCall)
+	defer cancel()
+	alive, err := slot.store.Renew(ctx, &slot.charge)
+	if err != nil {
+		h.failed(err)
+		return true
+	}
+	return alive
+}
+
+func (h *hold) isDone() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.done
+}
+
+// release frees the slots, once. A slot that cannot be freed dies at its ttl.
+func (h *hold) release(ctx context.Context, _ httpverdict.Result) {
+	h.mu.Lock()
+	if h.done {
+		h.mu.Unlock()
+		return
+	}
+	h.done = true
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	h.mu.Unlock()
+	for i := range h.slots {
+		if err := h.slots[i].store.Release(ctx, &h.slots[i].charge); err != nil {
+			h.failed(err)
+		}
+	}
+}
+
+func (h *hold) failed(err error) {
+	if h.observer != nil {
+		h.observer.StoreFailed(string(codeOf(err)), false)
+	}
+}

@@ -1,0 +1,17 @@
+package policy
+
+import "time"
+
+// Observer is told what an [Engine] decides. Its methods are called on the path of the request, from many goroutines at a
+// time; they must be quick.
+type Observer interface {
+	// Decided is called once for each request: with the rule that decided ("list:NAME" for a list, "" if nothing matched), the
+	// kind of the verdict ("allow", "limited", "locked_out", "forbidden", "bad_request", "unavailable", "overloaded"), and the
+	// time that the decision took.
+	Decided(rule, verdict string, took time.Duration)
+	// ShadowDenied is called for each shadow rule that would have denied a request.
+	ShadowDenied(rule string)
+	// StoreFailed is called for each call of the store that ended with an error of this code; fallback tells whether the
+	// fallback decided in its place.
+	StoreFailed(code string, fallback bool)
+}

@@ -1,0 +1,133 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxProblems bounds what one load reports.
+const maxProblems = 50
+
+// Problem is one thing that is wrong in a policy.
+type Problem struct {
+	// File is the name of the document.
+	File string
+	// Line and Column count from 1; 0 if the problem has no place.
+	Line, Column int
+	// Message says what is wrong and what to write instead.
+	Message string
+}
+
+// String returns FILE:LINE:COLUMN: MESSAGE.
+func (p Problem) String() string {
+	if p.Line == 0 {
+		return p.File + ": " + p.Message
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
+}
+
+// Error is what Load and Parse return for a document that is not a policy: everything that is wrong with it, in the order
+// of the document.
+type Error struct {
+	// Problems has at least one entry and at most 50.
+	Problems []Problem
+	// More is how many were left out.
+	More int
+}
+
+// Error returns one line for each problem.
+func (e *Error) Error() string {
+	lines := make([]string, 0, len(e.Problems)+1)
+	for _, p := range e.Problems {
+		lines = append(lines, p.String())
+	}
+	if e.More > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", e.More))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// pos is a place in the document.
+type pos struct{ line, column int }
+
+// reporter collects problems.
+type reporter struct {
+	file     string
+	problems []Problem
+}
+
+func (r *reporter) report(at pos, format string, args ...any) {
+	r.problems = append(r.problems, Problem{File: r.file, Line: at.line, Column: at.column, Message: fmt.Sprintf(format, args...)})
+}
+
+// err returns nil if nothing was reported.
+func (r *reporter) err() error {
+	if len(r.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(r.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	e := &Error{Problems: r.problems}
+	if more := len(r.problems) - maxProblems; more > 0 {
+		e.Problems, e.More = r.problems[:maxProblems], more
+	}
+	return e
+}
+
+// scope reports problems of one part of the document.
+type scope struct {
+	*decoder
+	where string
+}
+
+// fail reports a problem, with the name of the part in front.
+func (s scope) fail(at pos, format string, args ...any) {
+	if s.where != "" {
+		format = "%s: " + format
+		args = append([]any{s.where}, args...)
+	}
+	s.report(at, format, args...)
+}
+
+// nearest returns the candidate with the fewest edits to word, compared without regard to case.
+func nearest(word string, candidates []string) string {
+	best, least := "", int(^uint(0)>>1)
+	word = strings.ToLower(clip(word, 64))
+	for _, c := range candidates {
+		if d := editDistance(word, strings.ToLower(c)); d < least {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := diagonal
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			diagonal = row[j]
+			row[j] = min(change, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// clip shortens a text for a message.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
