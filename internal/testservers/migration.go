@@ -90,10 +90,10 @@ func (m *Migration) Finish() error {
 // MigrateSlot moves a slot with all its keys to the next primary.
 func (c *RedisCluster) MigrateSlot(slot int) (*Migration, error) {
 	m, err := c.StartMigration(slot)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = m.Finish()
 	}
-	return m, m.Finish()
+	return m, err
 }
 
 func sorted(list []string) []string {

@@ -75,7 +75,7 @@ func startProcess(c Command) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("testservers: %w", err)
 	}
-	defer log.Close() //nolint:errcheck // the child has its own copy
+	defer log.Close()
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.Dir, log, log
 	cmd.Env = append(os.Environ(), c.Env...)

@@ -196,7 +196,7 @@ func (s *RedisServer) Do(args ...any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.close() //nolint:errcheck // the answer is in already
+	defer c.close()
 	if s.admin != "" {
 		if _, err := c.do("AUTH", "testservers", s.admin); err != nil {
 			return nil, err

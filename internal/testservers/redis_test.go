@@ -68,7 +68,7 @@ func TestRedisPauseAndResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close() //nolint:errcheck // a test's connection
+	defer c.close()
 	if err := s.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func asUser(t *testing.T, s *RedisServer, user, password, command string) string
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close() //nolint:errcheck // a test's connection
+	defer c.close()
 	if user != "" {
 		if _, err := c.do("AUTH", user, password); err != nil {
 			return err.Error()

@@ -1,0 +1,66 @@
+# `make help` lists what there is to do. Variables: ARGS for demo and bench, RUN and PKG for the tests, FUZZTIME for fuzz.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+GO ?= go
+PKG ?= ./...
+RUN ?= .
+FUZZTIME ?= 20s
+LINT := $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
+TEST_TIMEOUT ?= 13m
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/headgate
+	$(GO) build -trimpath -o bin/headgate ./cmd/headgate
+
+.PHONY: demo
+demo: ## Run the demo: a shop, a crowd and the gate between them
+	$(GO) run ./cmd/headgate demo $(ARGS)
+
+.PHONY: deps
+deps: ## Install the servers that the tests start (Debian, root); elsewhere say what is missing
+	@scripts/install-test-deps.sh
+
+# Where something is missing that cannot be installed, tests skip, and this says so before and after; with CI=true it fails.
+.PHONY: test
+test: ## Install what is missing and run the whole suite with the race detector and real servers
+	@missing=; scripts/install-test-deps.sh || { [[ "$$CI" == true ]] && exit 1; missing=1; }; \
+	warn() { [[ -z "$$missing" ]] || echo "WARNING: servers are missing (see above); tests that need them are SKIPPED" >&2; }; \
+	warn; $(GO) test -race -timeout $(TEST_TIMEOUT) -run '$(RUN)' $(PKG); code=$$?; warn; exit $$code
+
+.PHONY: test-quick
+test-quick: ## Run the suite without the race detector, long tests shortened
+	$(GO) test -short -timeout 5m -run '$(RUN)' $(PKG)
+
+.PHONY: cover
+cover: ## Measure coverage over all packages, into cover.out
+	$(GO) test -timeout $(TEST_TIMEOUT) -coverpkg=./... -coverprofile=cover.out $(PKG)
+	@$(GO) tool cover -func=cover.out | tail -1
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME
+	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## Compare with the peers and print the table (ARGS=-h for its flags)
+	@cd bench && $(GO) run . $(ARGS)
+
+.PHONY: lint
+lint: ## Run the linters of .golangci.yml over the module and over bench
+	$(LINT) run ./...
+	@if [[ -f bench/go.mod ]]; then cd bench && echo "bench:" && $(LINT) run ./...; fi
+
+.PHONY: fmt
+fmt: ## Format all Go files
+	@git ls-files -co --exclude-standard '*.go' | xargs gofmt -l -w
+
+.PHONY: check-clean
+check-clean: ## Fail if formatting or go.mod would change, or if there is anything uncommitted
+	@out=$$(git ls-files '*.go' | xargs gofmt -l); [[ -z "$$out" ]] || { echo "not formatted (make fmt):"; echo "$$out"; exit 1; }
+	@$(GO) mod tidy -diff || { echo "go.mod or go.sum is not tidy (go mod tidy)"; exit 1; }
+	@out=$$(git status --porcelain); [[ -z "$$out" ]] || { echo "not committed:"; echo "$$out"; exit 1; }
