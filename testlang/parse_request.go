@@ -1,0 +1,110 @@
+package testlang
+
+import (
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+const requestOptions = "peer=, ip=, user=, dim.NAME=, header.NAME=, cookie.NAME=, body=, host= or response="
+
+// requestOf reads METHOD TARGET and its options.
+func requestOf(words []word) (Action, error) {
+	if len(words) < 2 || !isMethod(words[0].plain) {
+		return nil, faultf(words[0].column, "a policy judges requests: write a method in capitals and a path, as in GET /feed user=u1")
+	}
+	if !strings.HasPrefix(words[1].plain, "/") && words[1].plain != "*" {
+		return nil, faultf(words[1].column, "%q is not a path: begin it with /", words[1].plain)
+	}
+	r := Request{
+		Method: words[0].plain, Target: words[1].plain, Host: "localhost",
+		Peer: netip.AddrFrom4([4]byte{192, 0, 2, 1}), Header: http.Header{},
+		Dimensions: map[string]string{}, Response: http.StatusOK,
+	}
+	seen := map[string]bool{}
+	for i := range words[2:] {
+		w := &words[2+i]
+		name, value, ok := w.option()
+		if !ok {
+			return nil, faultf(w.column, "%q is not known here: write %s", w.raw, requestOptions)
+		}
+		// A header can come in several lines; anything else has one value.
+		if seen[name] && !strings.HasPrefix(name, "header.") {
+			return nil, faultf(w.column, "%s= stands twice", name)
+		}
+		seen[name] = true
+		if err := r.set(w.column, name, value); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func isMethod(s string) bool {
+	return s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") == ""
+}
+
+func (r *Request) set(column int, name, value string) error {
+	kind, sub, _ := strings.Cut(name, ".")
+	switch name {
+	case "peer":
+		return r.setPeer(column, value)
+	case "ip":
+		addr, err := netip.ParseAddr(value)
+		if err != nil {
+			return faultf(column, "ip=%s is not an address: write one as in ip=198.51.100.9", value)
+		}
+		r.Dimensions["ip"] = addr.String()
+		return nil
+	case "user":
+		r.Dimensions["user"] = value
+		return nil
+	case "body":
+		r.Body = value
+		return nil
+	case "host":
+		r.Host = value
+		return nil
+	case "response":
+		return r.setResponse(column, value)
+	}
+	switch {
+	case sub == "" || kind != "dim" && kind != "header" && kind != "cookie":
+		return faultf(column, "%s= is not known here: write %s", name, requestOptions)
+	case kind == "dim":
+		r.Dimensions[sub] = value
+	case kind == "header":
+		r.Header.Add(sub, value)
+	case kind == "cookie":
+		r.addCookie(sub, value)
+	}
+	return nil
+}
+
+func (r *Request) setPeer(column int, value string) error {
+	addr, err := netip.ParseAddr(value)
+	if err != nil {
+		return faultf(column, "peer=%s is not an address: write one as in peer=10.0.0.5", value)
+	}
+	r.Peer = addr.Unmap()
+	return nil
+}
+
+func (r *Request) setResponse(column int, value string) error {
+	status, err := strconv.Atoi(value)
+	if err != nil || status < 100 || status > 599 {
+		return faultf(column, "response=%s is not a status from 100 to 599", value)
+	}
+	r.Response = status
+	return nil
+}
+
+// addCookie joins cookies into one header line, as clients send them. The value goes as it is: hostile ones are tested too.
+func (r *Request) addCookie(name, value string) {
+	line := name + "=" + value
+	if before := r.Header.Get("Cookie"); before != "" {
+		line = before + "; " + line
+	}
+	r.Header.Set("Cookie", line)
+}

@@ -1,0 +1,95 @@
+package testlang
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+// policy is a case of a policy while it runs.
+type policy struct {
+	decider httpverdict.Timed
+}
+
+func (p *policy) do(ctx context.Context, now time.Time, a Action) answer {
+	r, ok := a.(Request)
+	if !ok {
+		return simple{fault: fmt.Errorf("a %T cannot be done to a policy", a)}
+	}
+	path, query, _ := strings.Cut(r.Target, "?")
+	path, err := httpverdict.CleanPath(path)
+	if err != nil {
+		return judged(httpverdict.Malformed(err), &r)
+	}
+	v := p.decider.At(now).Decide(ctx, &httpverdict.Request{
+		Method: r.Method, Host: httpverdict.CleanHost(r.Host), Path: path, RawQuery: query, Peer: r.Peer,
+		Header: r.Header.Clone(), Dimensions: r.Dimensions, ContentLength: int64(len(r.Body)),
+	})
+	answer := judged(v, &r)
+	v.Finish(ctx, httpverdict.Result{Status: answer.status})
+	return answer
+}
+
+// verdict is the answer of a policy, and the status that the client sees.
+type verdict struct {
+	*httpverdict.Verdict
+	status int
+}
+
+func judged(v *httpverdict.Verdict, r *Request) *verdict {
+	if v.Allowed() {
+		return &verdict{v, r.Response}
+	}
+	return &verdict{v, httpverdict.StatusOf(v.Kind)}
+}
+
+func (v *verdict) err() error { return nil }
+
+// code is what error= compares with: the word for the reason of a denial.
+func (v *verdict) code() headgate.Code {
+	if v.Allowed() {
+		return ""
+	}
+	return headgate.Code(v.Code)
+}
+
+func (v *verdict) is(word string) bool {
+	switch word {
+	case "allow":
+		return v.Allowed()
+	case "deny":
+		return !v.Allowed()
+	}
+	return v.Code == word
+}
+
+func (v *verdict) field(name string) (string, bool) {
+	switch name {
+	case "by":
+		return v.Rule, v.Rule != ""
+	case "status":
+		return strconv.Itoa(v.status), true
+	case "ip":
+		return v.ClientIP.String(), v.ClientIP.IsValid()
+	case "wait":
+		return v.Wait.String(), true
+	case "retry_after":
+		return v.RetryAfter.String(), true
+	}
+	if v.Binding < 0 || v.Binding >= len(v.Limits) {
+		return "", false
+	}
+	return outcomeField(&v.Limits[v.Binding].Outcome, name)
+}
+
+func (v *verdict) String() string {
+	if v.Allowed() {
+		return "allow" + show(v, "by", "ip", "remaining", "reset_after")
+	}
+	return "deny" + show(v, "by", "status", "ip", "remaining", "retry_after") + " (" + v.Code + ")"
+}
