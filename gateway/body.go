@@ -1,0 +1,129 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+var (
+	errSlowBody   = errors.New("the body of the request comes too slowly")
+	errLongBody   = errors.New("the body of the request is too long")
+	errBodyClosed = errors.New("the body of the request is closed")
+)
+
+// pacedBody is the body of a request on its way to the service. It bounds size and slowness, and ends with the handler:
+// the transport may still hold it then.
+type pacedBody struct {
+	body     io.ReadCloser
+	setLimit func(time.Time) error // sets the read deadline of the connection or stream
+	left     int64                 // bytes that may come, -1 for any number
+	from, to http.Header           // trailers as they come, and those that go on
+	trailer  http.Header           // to, if trailers are announced
+
+	pace pace
+	mu   sync.Mutex
+	over bool
+	err  error // why the body could not be read, nil for none
+}
+
+func newPacedBody(x *exchange) *pacedBody {
+	b := &pacedBody{
+		body: x.r.Body, setLimit: http.NewResponseController(x.w).SetReadDeadline,
+		left: -1, pace: newPace(x.g.cfg.Stall, x.g.cfg.MinRate),
+	}
+	if x.g.cfg.MaxRequestBody > 0 {
+		b.left = x.g.cfg.MaxRequestBody
+	}
+	for name := range x.r.Trailer {
+		if x.g.passes(name, false) && name != "Authorization" && name != "Cookie" {
+			if b.trailer == nil {
+				b.trailer = make(http.Header, len(x.r.Trailer))
+			}
+			b.trailer[name] = nil
+		}
+	}
+	b.from = x.r.Trailer
+	return b
+}
+
+// Read is called by one goroutine at a time, which may be another than the handler's.
+func (b *pacedBody) Read(p []byte) (int, error) {
+	start := time.Now()
+	if !b.arm(start) {
+		return 0, errBodyClosed
+	}
+	if b.left >= 0 && int64(len(p)) > b.left+1 {
+		p = p[:b.left+1] // one more tells a body that is too long from one that just fits
+	}
+	n, err := b.body.Read(p)
+	b.pace.spent(time.Since(start), n)
+	switch {
+	case b.left >= 0 && int64(n) > b.left:
+		n, err = int(b.left), errLongBody
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = errSlowBody
+	}
+	if b.left >= 0 {
+		b.left -= int64(n)
+	}
+	if err != nil {
+		b.ended(err)
+	}
+	return n, err
+}
+
+func (b *pacedBody) arm(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return false
+	}
+	if deadline, set := b.pace.arm(now); set {
+		_ = b.setLimit(deadline) // not every server can: then it bounds slow bodies itself
+	}
+	return true
+}
+
+// ended takes the deadline away, which would hit net/http's watch for a client that leaves, and passes the trailers on.
+func (b *pacedBody) ended(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return
+	}
+	_ = b.setLimit(time.Time{})
+	b.pace.replaced()
+	if err != io.EOF {
+		b.err = err
+		return
+	}
+	for name := range b.trailer {
+		if values, came := b.from[name]; came {
+			b.trailer[name] = values
+		}
+	}
+}
+
+// Close ends reading. It does not close the body below: that would read what the client has not sent yet.
+func (b *pacedBody) Close() error { return nil }
+
+// handlerOver is called when the handler returns, after which the body must not be touched.
+func (b *pacedBody) handlerOver() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+}
+
+// failure returns why the body could not be read, nil if it could.
+func (b *pacedBody) failure() error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}

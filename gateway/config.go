@@ -1,0 +1,179 @@
+package gateway
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+// Defaults of Config.
+const (
+	DefaultMaxHeld         = 1024
+	DefaultMaxConcurrent   = 16384
+	DefaultMaxIdleConns    = 1024
+	DefaultConnectTimeout  = 3 * time.Second
+	DefaultResponseTimeout = 60 * time.Second
+	DefaultTunnelIdle      = 10 * time.Minute
+	DefaultStall           = 30 * time.Second
+	DefaultMinRate         = 240
+)
+
+// Config says what a Gateway guards and how. Upstream and Decider are required; the zero value of every other field is its
+// default.
+type Config struct {
+	// Upstream is the service: http://HOST:PORT, https://HOST:PORT (HTTP/2 if it offers that) or h2c://HOST:PORT (HTTP/2
+	// without TLS). A path is put in front of every request's path.
+	Upstream string
+	// UpstreamTLS is for https; nil verifies the certificate against the system's roots.
+	UpstreamTLS *tls.Config
+	// Decider is the policy. It is refused if it needs what the gateway cannot give: it can wait and release.
+	Decider httpverdict.Decider
+	// Reserved answers the paths under /_headgate/, which are never forwarded; nil answers 404.
+	Reserved http.Handler
+	// Renderer writes denials.
+	Renderer httpverdict.Renderer
+
+	// Logger gets what goes wrong; nil discards it.
+	Logger *slog.Logger
+	// AccessLog gets one line for each request; nil writes none.
+	AccessLog *slog.Logger
+	// Observe, if set, is called when a request is over, from many goroutines at a time. It must not keep the event.
+	Observe func(*Event)
+
+	// MaxHeld is how many requests may be held for the wait of a queue at a time; 0 stands for DefaultMaxHeld. Others are
+	// answered 503.
+	MaxHeld int
+	// MaxConcurrent is how many requests, open websockets among them, may be at the service at a time; 0 stands for
+	// DefaultMaxConcurrent. Others are answered 503.
+	MaxConcurrent int
+	// MaxRequestBody is how many bytes a request's body may have; 0 is no bound: bodies are streamed, never kept. A longer
+	// one is answered 413.
+	MaxRequestBody int64
+	// MaxIdleConns is how many connections to the service are kept for later; 0 stands for DefaultMaxIdleConns.
+	MaxIdleConns int
+
+	// ConnectTimeout bounds connecting to the service, and its TLS handshake; 0 stands for DefaultConnectTimeout.
+	ConnectTimeout time.Duration
+	// ResponseTimeout bounds the time from the end of a request to the header of its answer: 504 after that. 0 stands for
+	// DefaultResponseTimeout, negative for no bound. The body of an answer may take any time.
+	ResponseTimeout time.Duration
+	// TunnelIdle is how long a websocket may be silent in both directions; 0 stands for DefaultTunnelIdle, negative for no
+	// bound.
+	TunnelIdle time.Duration
+	// Stall is how long a client may keep the gateway waiting for its body, or the service may refuse to take it, beyond the
+	// time that MinRate grants; 0 stands for DefaultStall.
+	Stall time.Duration
+	// MinRate is the rate, in bytes per second, at which a body must come in the long run; 0 stands for DefaultMinRate. A
+	// slower client is answered 408.
+	MinRate int64
+
+	// KeepUnderscores forwards headers with "_" in their names. By default they are removed: CGI, WSGI and PHP take X_User_Id
+	// for X-User-Id, which a policy does not.
+	KeepUnderscores bool
+}
+
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	setDefault(&c.MaxHeld, DefaultMaxHeld)
+	setDefault(&c.MaxConcurrent, DefaultMaxConcurrent)
+	setDefault(&c.MaxIdleConns, DefaultMaxIdleConns)
+	setDefault(&c.ConnectTimeout, DefaultConnectTimeout)
+	setDefault(&c.ResponseTimeout, DefaultResponseTimeout)
+	setDefault(&c.TunnelIdle, DefaultTunnelIdle)
+	setDefault(&c.Stall, DefaultStall)
+	setDefault(&c.MinRate, DefaultMinRate)
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (c *Config) validate() error {
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"MaxHeld", int64(c.MaxHeld)}, {"MaxConcurrent", int64(c.MaxConcurrent)}, {"MaxRequestBody", c.MaxRequestBody},
+		{"MaxIdleConns", int64(c.MaxIdleConns)}, {"ConnectTimeout", int64(c.ConnectTimeout)}, {"Stall", int64(c.Stall)},
+		{"MinRate", c.MinRate},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("gateway: Config.%s is negative; use 0 for the default", f.name)
+		}
+	}
+	return httpverdict.CheckNeeds(c.Decider, "gateway", httpverdict.NeedWait, httpverdict.NeedRelease)
+}
+
+// upstream is where requests go, in the form that outgoing requests need.
+type upstream struct {
+	scheme string // http or https
+	host   string // with a port
+	base   string // cleaned path without a trailing slash, "" for none
+	h2c    bool
+}
+
+func parseUpstream(text string) (upstream, error) {
+	fail := func(what string) (upstream, error) {
+		return upstream{}, fmt.Errorf("gateway: upstream %q %s; write one such as http://127.0.0.1:9000", redact(text), what)
+	}
+	u, err := url.Parse(text)
+	var port string
+	switch {
+	case text == "":
+		return upstream{}, errors.New("gateway: the upstream is missing; write one such as http://127.0.0.1:9000")
+	case err != nil || u.Opaque != "":
+		return fail("is not a URL")
+	case u.Scheme == "http" || u.Scheme == "h2c":
+		port = "80"
+	case u.Scheme == "https":
+		port = "443"
+	default:
+		return fail("has no scheme out of http, https and h2c")
+	}
+	switch {
+	case u.Hostname() == "":
+		return fail("has no host")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return fail("has more than scheme, host, port and path")
+	case u.Port() != "":
+		port = u.Port()
+	}
+	up := upstream{scheme: strings.Replace(u.Scheme, "h2c", "http", 1), host: joinHostPort(u.Hostname(), port), h2c: u.Scheme == "h2c"}
+	if u.EscapedPath() != "" {
+		base, err := httpverdict.CleanPath(u.EscapedPath())
+		if err != nil {
+			return fail("has a malformed path")
+		}
+		up.base = strings.TrimSuffix(base, "/")
+	}
+	return up, nil
+}
+
+func joinHostPort(host, port string) string {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return host + ":" + port
+}
+
+// redact keeps a password that somebody wrote into a URL out of errors.
+func redact(text string) string {
+	scheme, rest, found := strings.Cut(text, "://")
+	if at := strings.LastIndexByte(rest, '@'); found && at >= 0 {
+		return scheme + "://…" + rest[at:]
+	}
+	return text
+}

@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// guardedConn ends a connection whose other side does not take what is written to it: each write must get on at a pace.
+// It bounds no pause between writes, so streams may be silent.
+type guardedConn struct {
+	net.Conn
+	pace pace
+	once sync.Once
+	done func() // called at the first Close, nil for none
+}
+
+func newGuardedConn(conn net.Conn, stall time.Duration, minRate int64) *guardedConn {
+	return &guardedConn{Conn: conn, pace: newPace(stall, minRate)}
+}
+
+func (c *guardedConn) Write(p []byte) (int, error) {
+	start := time.Now()
+	if deadline, set := c.pace.arm(start); set {
+		if err := c.Conn.SetWriteDeadline(deadline); err != nil {
+			return 0, err
+		}
+	}
+	n, err := c.Conn.Write(p)
+	c.pace.spent(time.Since(start), n)
+	return n, err
+}
+
+// SetWriteDeadline is for net/http, which takes deadlines away when a connection changes hands.
+func (c *guardedConn) SetWriteDeadline(t time.Time) error {
+	c.pace.replaced()
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline sets both deadlines.
+func (c *guardedConn) SetDeadline(t time.Time) error {
+	c.pace.replaced()
+	return c.Conn.SetDeadline(t)
+}
+
+// CloseWrite closes the writing side, which ends one direction of a tunnel.
+func (c *guardedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return http.ErrNotSupported
+}
+
+func (c *guardedConn) Close() error {
+	err := c.Conn.Close()
+	if c.done != nil {
+		c.once.Do(c.done)
+	}
+	return err
+}
+
+// guardedListener bounds the number of connections, and gives each its guard and a deadline for its first bytes.
+type guardedListener struct {
+	net.Listener
+	places  chan struct{}
+	closed  chan struct{}
+	once    sync.Once
+	stall   time.Duration
+	minRate int64
+	first   time.Duration
+}
+
+func newGuardedListener(l net.Listener, cfg *ServerConfig) *guardedListener {
+	return &guardedListener{
+		Listener: l, places: make(chan struct{}, cfg.MaxConns), closed: make(chan struct{}),
+		stall: cfg.Stall, minRate: cfg.MinRate, first: cfg.HeaderTimeout,
+	}
+}
+
+func (l *guardedListener) Accept() (net.Conn, error) {
+	select {
+	case l.places <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.places
+		return nil, err
+	}
+	// net/http looks for the preface of HTTP/2 without any deadline.
+	if err := conn.SetReadDeadline(time.Now().Add(l.first)); err != nil {
+		conn.Close()
+		<-l.places
+		return nil, err
+	}
+	c := newGuardedConn(conn, l.stall, l.minRate)
+	c.done = func() { <-l.places }
+	return c, nil
+}
+
+func (l *guardedListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}

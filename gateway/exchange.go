@@ -1,0 +1,143 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+// exchange is one request on its way. It is the ResponseWriter through which everything is answered, so that status and
+// bytes are known.
+type exchange struct {
+	g       *Gateway
+	w       http.ResponseWriter
+	r       *http.Request
+	judged  *httpverdict.Request
+	verdict *httpverdict.Verdict
+	body    *pacedBody // nil without a body
+	writes  *pace      // of an HTTP/2 stream
+	websock bool
+
+	start              time.Time
+	upstreamTime, rest time.Duration
+	status             int
+	bytes              int64
+}
+
+func (x *exchange) Header() http.Header { return x.w.Header() }
+
+// Unwrap is for http.ResponseController.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.w }
+
+func (x *exchange) WriteHeader(status int) {
+	if x.status == 0 && status >= 200 {
+		x.status = status
+	}
+	x.w.WriteHeader(status)
+}
+
+func (x *exchange) Write(p []byte) (int, error) {
+	if x.status == 0 {
+		x.status = http.StatusOK
+	}
+	n, err := x.w.Write(p)
+	x.bytes += int64(n)
+	return n, err
+}
+
+func (x *exchange) serve() {
+	if err := x.inspect(); err != nil {
+		x.fail(err)
+		return
+	}
+	req, err := httpverdict.FromHTTP(x.r)
+	if err != nil {
+		x.g.cfg.Renderer.Write(x, x.r, httpverdict.Malformed(err))
+		return
+	}
+	x.judged = req
+	if isReserved(req.Path) {
+		x.serveReserved()
+		return
+	}
+	if req.Path == "*" {
+		x.fail(faultMalformed("the path * has no meaning for " + x.r.Method))
+		return
+	}
+	x.verdict = x.g.cfg.Decider.Decide(x.r.Context(), req)
+	if !x.verdict.Allowed() {
+		x.g.cfg.Renderer.Write(x, x.r, x.verdict)
+		return
+	}
+	x.pass()
+}
+
+// pass hands an allowed request on, after its wait.
+func (x *exchange) pass() {
+	if err := x.g.holds.Wait(x.r.Context(), x.verdict.Wait); err != nil {
+		x.g.cfg.Renderer.Write(x, x.r, x.verdict.Overload())
+		return
+	}
+	if !x.g.enter() {
+		x.g.cfg.Renderer.Write(x, x.r, x.verdict.Overload())
+		return
+	}
+	defer x.g.leave()
+	x.forward()
+}
+
+func isReserved(path string) bool {
+	return strings.HasPrefix(path, ReservedPrefix) || path == ReservedPrefix[:len(ReservedPrefix)-1]
+}
+
+func (x *exchange) serveReserved() {
+	if x.g.cfg.Reserved == nil {
+		x.fail(&fault{status: http.StatusNotFound, code: "not_found", detail: "There is nothing here."})
+		return
+	}
+	x.g.cfg.Reserved.ServeHTTP(x, x.r)
+}
+
+// finish reports a request that is over, also when the handler is aborted.
+func (x *exchange) finish() {
+	if x.body != nil {
+		x.body.handlerOver()
+	}
+	if x.verdict != nil {
+		x.verdict.Finish(x.r.Context(), httpverdict.Result{Status: x.status, Bytes: x.bytes})
+	}
+	if x.g.cfg.Observe == nil && x.g.cfg.AccessLog == nil {
+		return
+	}
+	e := Event{
+		Request: x.r, Verdict: x.verdict, Status: x.status, Bytes: x.bytes,
+		Duration: time.Since(x.start), Upstream: x.upstreamTime, Body: x.rest,
+	}
+	if x.g.cfg.Observe != nil {
+		x.g.cfg.Observe(&e)
+	}
+	if x.g.cfg.AccessLog != nil {
+		x.log(&e)
+	}
+}
+
+func (x *exchange) log(e *Event) {
+	attrs := make([]slog.Attr, 0, 12)
+	attrs = append(attrs, slog.String("method", x.r.Method), slog.String("host", x.r.Host))
+	if x.judged != nil {
+		attrs = append(attrs, slog.String("path", x.judged.Path), slog.String("peer", x.judged.Peer.String()))
+	}
+	attrs = append(attrs, slog.String("proto", x.r.Proto), slog.Int("status", e.Status), slog.Int64("bytes", e.Bytes),
+		slog.Duration("duration", e.Duration), slog.Duration("upstream", e.Upstream))
+	if v := e.Verdict; v != nil {
+		attrs = append(attrs, slog.String("verdict", v.Kind.String()), slog.String("rule", v.Rule), slog.String("id", v.ID))
+		if v.ClientIP.IsValid() {
+			attrs = append(attrs, slog.String("client", v.ClientIP.String()))
+		}
+	}
+	x.g.cfg.AccessLog.LogAttrs(context.WithoutCancel(x.r.Context()), slog.LevelInfo, "request", attrs...)
+}

@@ -1,0 +1,146 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+	"github.com/headgate-io/headgate/middleware/mwtest"
+)
+
+const patience = 10 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type decider func(*httpverdict.Request) *httpverdict.Verdict
+
+func (d decider) Decide(_ context.Context, r *httpverdict.Request) *httpverdict.Verdict { return d(r) }
+
+func allowAll(*httpverdict.Request) *httpverdict.Verdict {
+	return &httpverdict.Verdict{ID: "id-allow", Binding: -1}
+}
+
+// served starts a gateway on a real listener and returns its address.
+func served(t testing.TB, cfg Config, sc ServerConfig) string {
+	t.Helper()
+	addr, _ := running(t, cfg, sc)
+	return addr
+}
+
+// running also returns what stops the server; it ends with the test anyway.
+func running(t testing.TB, cfg Config, sc ServerConfig) (addr string, stop func() error) {
+	t.Helper()
+	if cfg.Decider == nil {
+		cfg.Decider = decider(allowAll)
+	}
+	g, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close() })
+	sc.Handler = g
+	return runServer(t, sc)
+}
+
+func runServer(t testing.TB, sc ServerConfig) (addr string, stop func() error) {
+	t.Helper()
+	if sc.DrainTimeout == 0 {
+		sc.DrainTimeout = -1
+	}
+	s, err := NewServer(sc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, l) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	return l.Addr().String(), stop
+}
+
+// upstreamServer is a real service behind the gateway.
+func upstreamServer(t testing.TB, h http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// client returns a client that keeps no connection beyond the test.
+func client(t testing.TB, protocols ...func(*http.Protocols)) *http.Client {
+	t.Helper()
+	transport := &http.Transport{DisableCompression: true}
+	if len(protocols) > 0 {
+		transport.Protocols = new(http.Protocols)
+		for _, set := range protocols {
+			set(transport.Protocols)
+		}
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: patience}
+}
+
+func h2c(p *http.Protocols) { p.SetUnencryptedHTTP2(true) }
+
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func jsonLog(l *lockedBuffer) *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
+
+func TestConformance(t *testing.T) {
+	for _, protocol := range []string{"http", "h2c"} {
+		t.Run(protocol, func(t *testing.T) {
+			mwtest.Run(t, mwtest.Front{Start: func(t testing.TB, s mwtest.Setup) (string, error) {
+				service := httptest.NewUnstartedServer(s.App)
+				service.Config.Protocols = new(http.Protocols)
+				service.Config.Protocols.SetHTTP1(true)
+				service.Config.Protocols.SetUnencryptedHTTP2(true)
+				service.Start()
+				t.Cleanup(service.Close)
+				g, err := New(Config{Upstream: protocol + service.URL[len("http"):], Decider: s.Decider, MaxHeld: s.MaxHeld})
+				if err != nil {
+					return "", err
+				}
+				t.Cleanup(func() { g.Close() })
+				addr, _ := runServer(t, ServerConfig{Handler: g})
+				return "http://" + addr, nil
+			}})
+		})
+	}
+}

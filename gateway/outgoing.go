@@ -1,0 +1,122 @@
+package gateway
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+// outgoing returns the request to the service: the judged path and host, the headers that pass, the body as a stream.
+func (x *exchange) outgoing() *http.Request {
+	r := x.r
+	out := r.WithContext(r.Context())
+	out.URL = &url.URL{
+		Scheme: x.g.up.scheme, Host: x.g.up.host, Opaque: x.g.up.base + x.judged.Path,
+		RawQuery: r.URL.RawQuery, ForceQuery: r.URL.ForceQuery,
+	}
+	out.Header = x.outgoingHeader()
+	out.RequestURI, out.TransferEncoding, out.Close, out.Trailer = "", nil, false, nil
+	out.Body = nil // nil lets the transport repeat a request on a connection that the service had just closed
+	if r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody {
+		x.body = newPacedBody(x)
+		out.Body = x.body
+		if out.Trailer = x.body.trailer; out.Trailer != nil {
+			out.ContentLength = -1 // HTTP/1.1 has trailers after chunks only
+		}
+	}
+	return out
+}
+
+// outgoingHeader shares the values of the headers that pass, and adds the gateway's own.
+func (x *exchange) outgoingHeader() http.Header {
+	in := x.r.Header
+	peer := hostOnly(x.r.RemoteAddr)
+	believed := x.verdict.ClientIP.IsValid() && x.verdict.ClientIP != x.judged.Peer
+	out := make(http.Header, len(in)+6)
+	for name, values := range in {
+		if x.g.passes(name, believed) {
+			out[name] = values
+		}
+	}
+	own := make([]string, 0, 8) // one allocation for all values
+	set := func(name, value string) {
+		own = append(own, value)
+		out[name] = own[len(own)-1 : len(own) : len(own)]
+	}
+	setMissing := func(name, value string) {
+		if _, given := out[name]; !given {
+			set(name, value)
+		}
+	}
+	if prior := out["X-Forwarded-For"]; len(prior) > 0 {
+		set("X-Forwarded-For", strings.Join(prior, ", ")+", "+peer)
+	} else {
+		set("X-Forwarded-For", peer)
+	}
+	if prior := out["Forwarded"]; len(prior) > 0 {
+		set("Forwarded", strings.Join(prior, ", ")+", for="+forwardedNode(x.judged.Peer))
+	}
+	if x.verdict.ClientIP.IsValid() {
+		set("X-Real-Ip", x.verdict.ClientIP.String())
+	} else {
+		set("X-Real-Ip", peer)
+	}
+	setMissing("X-Forwarded-Host", x.r.Host)
+	setMissing("X-Forwarded-Proto", scheme(x.r))
+	if x.verdict.ID != "" {
+		set(httpverdict.HeaderID, x.verdict.ID)
+	}
+	if asksForTrailers(in) {
+		set("Te", "trailers")
+	}
+	if x.websock {
+		set("Connection", "Upgrade")
+		set("Upgrade", "websocket")
+	}
+	if _, given := out["User-Agent"]; !given {
+		out["User-Agent"] = nil // else net/http would add its own
+	}
+	return out
+}
+
+func scheme(r *http.Request) string {
+	if r.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
+func asksForTrailers(h http.Header) bool {
+	for _, line := range h["Te"] {
+		for coding := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(coding), "trailers") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hostOnly returns the address without port, brackets and zone, without an allocation.
+func hostOnly(remote string) string {
+	if i := strings.LastIndexByte(remote, ':'); i >= 0 {
+		remote = remote[:i]
+	}
+	remote = strings.TrimSuffix(strings.TrimPrefix(remote, "["), "]")
+	remote, _, _ = strings.Cut(remote, "%")
+	return remote
+}
+
+// forwardedNode writes an address as RFC 7239 wants it.
+func forwardedNode(addr netip.Addr) string {
+	switch {
+	case !addr.IsValid():
+		return "unknown"
+	case addr.Is6():
+		return `"[` + addr.String() + `]"`
+	}
+	return addr.String()
+}

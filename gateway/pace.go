@@ -1,0 +1,48 @@
+package gateway
+
+import (
+	"sync"
+	"time"
+)
+
+// pace is how long a peer may keep us waiting. It starts with the whole stall time; waiting spends it, and every byte earns
+// a little of it back. So a fast peer may pause, and one that trickles runs out.
+type pace struct {
+	mu      sync.Mutex
+	most    time.Duration
+	credit  time.Duration
+	perByte time.Duration
+	armed   time.Time // the deadline that is set, zero if none is
+}
+
+func newPace(stall time.Duration, minRate int64) pace {
+	return pace{most: stall, credit: stall, perByte: time.Second / time.Duration(max(minRate, 1))}
+}
+
+// arm returns the deadline for a wait that begins now. set is false if one that is good enough is in place: setting a
+// deadline costs more than a small write.
+func (p *pace) arm(now time.Time) (deadline time.Time, set bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	deadline = now.Add(p.credit)
+	if !p.armed.IsZero() && !p.armed.After(deadline) && p.armed.After(now.Add(p.credit/2)) {
+		return p.armed, false
+	}
+	p.armed = deadline
+	return deadline, true
+}
+
+// spent notes a wait and what came of it.
+func (p *pace) spent(waited time.Duration, bytes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	earned := p.perByte * time.Duration(min(bytes, 1<<24))
+	p.credit = min(p.credit-waited+earned, p.most)
+}
+
+// replaced notes that somebody else has set the deadline.
+func (p *pace) replaced() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.armed = time.Time{}
+}
