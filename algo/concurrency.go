@@ -2,6 +2,8 @@ package algo
 
 import (
 	"container/heap"
+	"maps"
+	"slices"
 
 	headgate "github.com/headgate-io/headgate"
 )
@@ -252,4 +254,8 @@ func Release(c *Cell, l headgate.Concurrency, holder string, now int64) {
 	if !h.live.remove(holder, now) {
 		h.gone.set(holder, now+l.TTL().Microseconds())
 	}
+}
+
+func (l *leases) clone() leases {
+	return leases{byEnd: slices.Clone(l.byEnd), byName: maps.Clone(l.byName), latest: l.latest}
 }

@@ -7,6 +7,8 @@
 package algo
 
 import (
+	"slices"
+
 	headgate "github.com/headgate-io/headgate"
 )
 
@@ -111,4 +113,20 @@ func (c *Cell) Used(now int64) int64 {
 		return 0
 	}
 	return rulesOf(c.state.by).used(&c.state, now)
+}
+
+// Clone returns a copy that shares nothing with the cell.
+func (c *Cell) Clone() Cell {
+	n := *c
+	if s := c.state.series; s != nil {
+		n.state.series = &series{slices.Clone(s.v)}
+	}
+	if h := c.state.holders; h != nil {
+		n.state.holders = &holders{h.live.clone(), h.gone.clone()}
+	}
+	if c.lock != nil {
+		k := *c.lock
+		n.lock = &k
+	}
+	return n
 }

@@ -1,0 +1,67 @@
+package memstore
+
+import (
+	"crypto/sha256"
+	"hash/maphash"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/headgate-io/headgate/algo"
+)
+
+// maxText is the longest text of a slot or a key that is kept as it is; what is longer is kept as its hash.
+const maxText = 128
+
+// identity names a state: a slot, a key, and a hash of both.
+type identity struct {
+	slot, key string
+	hash      uint64 // its lowest bit tells whether key is the hash of a long key
+}
+
+// identify makes the identity of a slot and a key. Its texts are the caller's; they are copied when they are kept.
+func (s *Store) identify(slot, key string) identity {
+	if len(slot) > maxText {
+		slot = longSlot(slot)
+	}
+	long := uint64(0)
+	if len(key) > maxText {
+		key, long = digest(key), 1
+	}
+	// The odd factor keeps a slot and a key of the same text from cancelling each other.
+	hash := maphash.String(s.seed, key) ^ maphash.String(s.seed, slot)*0x9e3779b97f4a7c15
+	return identity{slot, key, hash&^1 | long}
+}
+
+// digest is 128 bits of the SHA-256 of a long text.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return string(sum[:16])
+}
+
+// longSlot is the digest of a long slot, padded to a length that no short slot has.
+func longSlot(text string) string {
+	var padded [maxText + 1]byte
+	copy(padded[:], digest(text))
+	return string(padded[:])
+}
+
+// entry is the state of one key. slot, key and hash never change once it is in the table; cell and keep belong to mu. Its
+// size, 96 bytes, is one of Go's size classes: a field more costs 16 bytes for each key.
+type entry struct {
+	mu   sync.Mutex
+	next atomic.Pointer[entry] // in the chain of its bucket; written under the shard's lock
+	slot *slot
+	key  string
+	hash uint32 // the lower half of the identity's
+	keep lease
+	cell algo.Cell
+}
+
+func (e *entry) is(id *identity) bool {
+	return e.hash == uint32(id.hash) && e.key == id.key && e.slot.name == id.slot
+}
+
+func newEntry(id *identity, s *slot) *entry {
+	return &entry{slot: s, key: strings.Clone(id.key), hash: uint32(id.hash)}
+}

@@ -1,0 +1,133 @@
+package memstore
+
+import "time"
+
+const (
+	// step is how many buckets one step of the sweeper looks at; a bucket has one entry at most on average.
+	step = 4096
+	// batch is how many of them it looks at under one hold of a shard's lock.
+	batch = 256
+	// lag is how long after the wall clock jumped ahead the sweeper goes on by the old time: if it was set wrong and is set
+	// back, nothing has been forgotten that is not idle.
+	lag = time.Hour
+)
+
+// sweeper forgets idle entries, a bounded number at a time.
+type sweeper struct {
+	s             *Store
+	shard, bucket int
+
+	now    int64         // µs: what is idle by then is forgotten
+	age    int64         // of the store, s
+	looked time.Duration // the same when now was set
+	behind time.Duration // age when now fell behind the wall clock; 0 if it is not
+}
+
+func (s *Store) sweepLoop() {
+	w := sweeper{s: s}
+	timer := time.NewTimer(s.cfg.SweepInterval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-timer.C:
+		}
+		w.step()
+		interval := s.cfg.SweepInterval
+		if s.urgent.Swap(false) {
+			interval /= 10
+		}
+		timer.Reset(max(interval, time.Microsecond))
+	}
+}
+
+func (s *Store) hurry() {
+	if !s.urgent.Load() {
+		s.urgent.Store(true)
+	}
+}
+
+// step looks at the next part of the table, and after its end at the slots.
+func (w *sweeper) step() {
+	if w.tell() {
+		for left := step; left > 0; {
+			left -= w.sweepBatch()
+			if w.bucket == 0 {
+				if w.shard = (w.shard + 1) % shards; w.shard == 0 {
+					w.s.slots.sweep(w.forget)
+					break
+				}
+			}
+		}
+	}
+	if o := w.s.cfg.Observer; o != nil {
+		st := w.s.Stats()
+		o.ObserveKeys(st.Keys, st.Slots, st.Overflowed, st.Forgotten)
+	}
+}
+
+// tell sets the time by which entries are judged; false if the clock cannot be read.
+func (w *sweeper) tell() bool {
+	wall, err := w.s.clock.now()
+	if err != nil {
+		return false
+	}
+	age := time.Since(w.s.born)
+	steady := w.now + (age - w.looked).Microseconds() + time.Second.Microseconds()
+	switch {
+	case w.looked == 0 || wall <= steady || (w.behind != 0 && age-w.behind > lag):
+		w.now, w.behind = wall, 0
+	default:
+		if w.behind == 0 {
+			w.behind = age
+		}
+		w.now = steady - time.Second.Microseconds()
+	}
+	w.looked, w.age = age, int64(age/time.Second)
+	return true
+}
+
+// sweepBatch looks at some buckets of the current shard and returns how much work that was.
+func (w *sweeper) sweepBatch() int {
+	sh := &w.s.table.shards[w.shard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	b := sh.buckets.Load()
+	if b == nil || w.bucket >= len(*b) {
+		w.bucket = 0
+		return 1
+	}
+	end := min(w.bucket+batch, len(*b))
+	for i := w.bucket; i < end; i++ {
+		link := &(*b)[i]
+		for e := link.Load(); e != nil; e = link.Load() {
+			if !w.forget(e) {
+				link = &e.next
+				continue
+			}
+			sh.unlink(link, e)
+			w.s.uncount(e)
+			w.s.forgotten.Add(1)
+		}
+	}
+	done := end - w.bucket
+	if w.bucket = end; end == len(*b) {
+		sh.shrink()
+		w.bucket = 0
+	}
+	return done
+}
+
+// forget marks an entry as gone if it is idle and not in use.
+func (w *sweeper) forget(e *entry) bool {
+	if !e.mu.TryLock() {
+		return false
+	}
+	defer e.mu.Unlock()
+	if e.keep.second() > w.age || (!e.keep.timeless() && e.cell.IdleAt() > w.now) {
+		return false
+	}
+	e.keep = gone
+	return true
+}
