@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -42,13 +41,35 @@ type StoreURL struct {
 // Password returns the password. It never belongs in a log or an error.
 func (u StoreURL) Password() string { return u.password }
 
-var storeSchemes = map[string]StoreURL{
-	"redis":           {Kind: StoreRedis},
-	"rediss":          {Kind: StoreRedis, TLS: true},
-	"redis+sentinel":  {Kind: StoreSentinel},
-	"rediss+sentinel": {Kind: StoreSentinel, TLS: true},
-	"redis+cluster":   {Kind: StoreCluster},
-	"rediss+cluster":  {Kind: StoreCluster, TLS: true},
+// storeScheme returns what a scheme says of a store.
+func storeScheme(name string) (StoreURL, bool) {
+	plain, encrypted := strings.CutPrefix(name, "rediss")
+	if encrypted {
+		name = "redis" + plain
+	}
+	u := StoreURL{TLS: encrypted}
+	switch name {
+	case "redis":
+		u.Kind = StoreRedis
+	case "redis+sentinel":
+		u.Kind = StoreSentinel
+	case "redis+cluster":
+		u.Kind = StoreCluster
+	default:
+		return StoreURL{}, false
+	}
+	return u, true
+}
+
+func (u StoreURL) scheme() string {
+	name := "redis"
+	if u.TLS {
+		name = "rediss"
+	}
+	if u.Kind != StoreRedis {
+		name += "+" + string(u.Kind)
+	}
+	return name
 }
 
 // ParseStoreURL reads a store in one of the StoreForms. Its errors never quote what could be a password.
@@ -57,7 +78,7 @@ func ParseStoreURL(text string) (StoreURL, error) {
 		return StoreURL{Kind: StoreMemory}, nil
 	}
 	scheme, rest, found := strings.Cut(text, "://")
-	u, known := storeSchemes[scheme]
+	u, known := storeScheme(scheme)
 	if !found || !known {
 		return StoreURL{}, fmt.Errorf("store: %s is not a known kind of store; write %s", quoteScheme(scheme, found), StoreForms)
 	}
@@ -179,9 +200,7 @@ func (u StoreURL) String() string {
 		return string(StoreMemory)
 	}
 	var b strings.Builder
-	for _, scheme := range slices.Sorted(schemesOf(u.Kind, u.TLS)) {
-		b.WriteString(scheme + "://")
-	}
+	b.WriteString(u.scheme() + "://")
 	switch {
 	case u.password != "":
 		b.WriteString(url.PathEscape(u.Username) + ":***@")
@@ -199,14 +218,4 @@ func (u StoreURL) String() string {
 		b.WriteString("?ca=" + url.QueryEscape(u.CA))
 	}
 	return b.String()
-}
-
-func schemesOf(kind StoreKind, tls bool) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for name, form := range storeSchemes {
-			if form.Kind == kind && form.TLS == tls && !yield(name) {
-				return
-			}
-		}
-	}
 }

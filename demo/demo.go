@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
+	"github.com/headgate-io/headgate/gateway"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
@@ -31,12 +31,10 @@ const (
 // grace is how long requests that are under way when the time is over may take to end.
 const grace = 3 * time.Second
 
-// Config says what to demonstrate. Decider and NewGateway have no default.
+// Config says what to demonstrate. Decider has no default.
 type Config struct {
 	// Decider is the policy under which the crowd comes, with its store. It is not closed.
 	Decider httpverdict.Decider
-	// NewGateway makes the gateway in front of the shop, which answers at the URL.
-	NewGateway func(d httpverdict.Decider, upstream *url.URL) (http.Handler, error)
 	// Policy and Store are how the policy and the store are called in the summary.
 	Policy, Store string
 	// Listen is the address of the gateway; by default a free port of 127.0.0.1.
@@ -61,12 +59,8 @@ type Config struct {
 
 // WithDefaults returns the configuration with its defaults filled in.
 func (c Config) WithDefaults() Config {
-	if c.Listen == "" {
-		c.Listen = DefaultListen
-	}
-	if c.Duration == 0 {
-		c.Duration = DefaultDuration
-	}
+	c.Listen = orElse(c.Listen, DefaultListen)
+	c.Duration = orElse(c.Duration, DefaultDuration)
 	c.Shoppers = max(0, orElse(c.Shoppers, DefaultShoppers))
 	c.Bots = max(0, orElse(c.Bots, DefaultBots))
 	c.Stock = orElse(c.Stock, max(10, c.Shoppers/4))
@@ -85,7 +79,9 @@ func orElse[T comparable](v, absent T) T {
 	return v
 }
 
-func (c Config) validate() error {
+// Check reports what is out of range in the numbers.
+func (c Config) Check() error {
+	c = c.WithDefaults()
 	for _, n := range [...]struct {
 		name    string
 		n, most int
@@ -94,11 +90,8 @@ func (c Config) validate() error {
 			return fmt.Errorf("%s: %d is outside 0 to %d", n.name, n.n, n.most)
 		}
 	}
-	switch {
-	case c.Duration < minDuration || c.Duration > maxDuration:
+	if c.Duration < minDuration || c.Duration > maxDuration {
 		return fmt.Errorf("duration: %s is outside %s to %s", c.Duration, minDuration, maxDuration)
-	case c.Decider == nil || c.NewGateway == nil:
-		return errors.New("demo: a policy and a gateway are needed")
 	}
 	return nil
 }
@@ -107,8 +100,11 @@ func (c Config) validate() error {
 // ends; in both cases requests that are under way are waited for, for up to 3 s.
 func Run(ctx context.Context, cfg Config) (*Summary, error) {
 	cfg = cfg.WithDefaults()
-	if err := cfg.validate(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return nil, err
+	}
+	if cfg.Decider == nil {
+		return nil, errors.New("demo: Config.Decider is missing")
 	}
 	stage, err := build(ctx, cfg)
 	if err != nil {
@@ -125,6 +121,7 @@ type stage struct {
 	meter   *meter
 	stock   *Stock
 	shop    *Shop
+	gateway *gateway.Gateway
 	servers []*server
 	base    string // the gateway's URL
 }
@@ -150,14 +147,17 @@ func build(ctx context.Context, cfg Config) (*stage, error) {
 		base: "http://" + dialable(front.Addr()),
 	}
 	s.shop = newShop(s.start.Add(opensAfter(cfg.Duration)), s.stock, cfg.Seed, s.flights)
-	gateway, err := cfg.NewGateway(&decider{Decider: cfg.Decider, meter: s.meter, flights: s.flights},
-		&url.URL{Scheme: "http", Host: back.Addr().String()})
+	s.gateway, err = gateway.New(gateway.Config{
+		Upstream: "http://" + back.Addr().String(),
+		Decider:  &decider{Decider: cfg.Decider, meter: s.meter, flights: s.flights},
+		Logger:   cfg.Log,
+	})
 	if err != nil {
 		_, _ = front.Close(), back.Close()
 		return nil, err
 	}
 	s.servers = []*server{
-		{http: s.httpServer(measured(gateway, s.meter, s.flights)), listener: front},
+		{http: s.httpServer(measured(s.gateway, s.meter, s.flights)), listener: front},
 		{http: s.httpServer(s.shop.Handler()), listener: back},
 	}
 	return s, nil
@@ -202,6 +202,7 @@ func (s *stage) play(ctx context.Context) (*Summary, error) {
 		shut(srv.http)
 	}
 	serving.Wait()
+	err = errors.Join(err, s.gateway.Close())
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,107 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Health is what the admin listener says of the process.
+type Health struct{ ready atomic.Bool }
+
+// SetReady tells whether new requests are welcome.
+func (h *Health) SetReady(ready bool) { h.ready.Store(ready) }
+
+// admin answers /healthz and /readyz.
+type admin struct {
+	health *Health
+	// token is the SHA-256 of the bearer token, nil if none is asked for.
+	token []byte
+}
+
+// listenAdmin binds the admin listener. Beyond loopback it wants a token.
+func listenAdmin(ctx context.Context, address, token string) (net.Listener, error) {
+	resolved, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("admin: %q is no address to listen on; write one such as 127.0.0.1:9090", address)
+	}
+	if !resolved.IP.IsLoopback() && token == "" {
+		return nil, fmt.Errorf("admin: %s can be reached from other machines, and there is no token; "+
+			"listen on 127.0.0.1:%d, or set HEADGATE_ADMIN_TOKEN", address, resolved.Port)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", resolved.String())
+	if err != nil {
+		return nil, listenError("admin", address, err)
+	}
+	return l, nil
+}
+
+func newAdminServer(h *Health, token string) *http.Server {
+	a := &admin{health: h}
+	if token != "" {
+		sum := sha256.Sum256([]byte(token))
+		a.token = sum[:]
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", a.ready)
+	return &http.Server{
+		Handler: a.guarded(mux), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
+}
+
+func (a *admin) ready(w http.ResponseWriter, _ *http.Request) {
+	if !a.health.ready.Load() {
+		answer(w, http.StatusServiceUnavailable, "draining")
+		return
+	}
+	answer(w, http.StatusOK, "ready")
+}
+
+// guarded asks for the token; where there is none, the listener is on loopback, and a page of another site that has its
+// name point here is turned away by its Host.
+func (a *admin) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case a.token != nil && !a.knows(r):
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			answer(w, http.StatusUnauthorized, "unauthorized")
+		case a.token == nil && !isLoopbackHost(r.Host):
+			answer(w, http.StatusForbidden, "forbidden host")
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func (a *admin) knows(r *http.Request) bool {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	sum := sha256.Sum256([]byte(token))
+	return ok && subtle.ConstantTimeCompare(sum[:], a.token) == 1
+}
+
+func isLoopbackHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.Trim(host, "[]")
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || (ip != nil && ip.IsLoopback())
+}
+
+func answer(w http.ResponseWriter, status int, word string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(struct {
+		Status string `json:"status"`
+	}{word}) // a client that has gone away needs no answer
+}

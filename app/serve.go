@@ -1,0 +1,205 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/headgate-io/headgate/gateway"
+	"github.com/headgate-io/headgate/policy"
+)
+
+// ServeConfig says what to guard and how. Policy, Upstream and Listen have no default.
+type ServeConfig struct {
+	// Policy is the file with the policy.
+	Policy string
+	// Upstream is the service that is guarded, as gateway.Config takes it.
+	Upstream string
+	// Listen is the address of the gateway.
+	Listen string
+	// Store is where limits are counted, in one of the StoreForms; by default memory.
+	Store string
+	// Namespace keeps users of one Redis apart; by default DefaultNamespace.
+	Namespace string
+	// Admin is the address of the admin listener; "" for none. Beyond loopback it needs AdminToken.
+	Admin      string
+	AdminToken string
+	// Drain is how long requests that are under way may take to end when the process is asked to stop; by default
+	// DefaultDrain.
+	Drain time.Duration
+	// Log gets one line at the start and what goes wrong; nil discards it.
+	Log *slog.Logger
+	// AccessLog gets one line for each request; nil writes none.
+	AccessLog *slog.Logger
+}
+
+// DefaultDrain is the default of ServeConfig.Drain: what Kubernetes grants before it kills, less a margin.
+const DefaultDrain = 25 * time.Second
+
+// Serve guards a service until ctx ends, then drains. What can be known to be wrong is known before the first request is
+// taken: each is one clear error, a [*UsageError] if it lies in the configuration's own text.
+func Serve(ctx context.Context, cfg ServeConfig) error {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Drain <= 0 {
+		cfg.Drain = DefaultDrain
+	}
+	s := &service{cfg: cfg}
+	if err := s.build(ctx); err != nil {
+		return errors.Join(err, s.close())
+	}
+	return errors.Join(s.run(ctx), s.close())
+}
+
+// service is everything that serve runs, and how to end it.
+type service struct {
+	cfg     ServeConfig
+	store   *Store
+	guard   *Guard
+	gateway *gateway.Gateway
+	server  *gateway.Server
+	health  Health
+	front   net.Listener
+	admin   net.Listener // nil if there is none
+	closers []func() error
+}
+
+// build makes the parts, the cheapest to check first. What it has made when it fails, close gives back.
+func (s *service) build(ctx context.Context) error {
+	url, err := ParseStoreURL(s.cfg.Store)
+	if err != nil {
+		return &UsageError{err}
+	}
+	p, err := policy.Load(s.cfg.Policy)
+	if err != nil {
+		return err
+	}
+	if err := s.listen(ctx); err != nil {
+		return err
+	}
+	s.store, err = OpenStore(ctx, StoreConfig{URL: url, Namespace: s.cfg.Namespace, Log: s.cfg.Log})
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.store.Close)
+	if s.guard, err = NewGuard(p, s.store, s.cfg.Log); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.guard.Close)
+	return s.buildGateway()
+}
+
+func (s *service) buildGateway() (err error) {
+	s.gateway, err = gateway.New(gateway.Config{
+		Upstream: s.cfg.Upstream, Decider: s.guard, Logger: s.cfg.Log, AccessLog: s.cfg.AccessLog,
+	})
+	if err != nil {
+		return &UsageError{err}
+	}
+	s.closers = append(s.closers, s.gateway.Close)
+	s.server, err = gateway.NewServer(gateway.ServerConfig{Handler: s.gateway, Logger: s.cfg.Log, DrainTimeout: s.cfg.Drain})
+	return err
+}
+
+func (s *service) listen(ctx context.Context) (err error) {
+	if s.front, err = new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Listen); err != nil {
+		return listenError("listen", s.cfg.Listen, err)
+	}
+	s.closers = append(s.closers, closeQuietly(s.front))
+	if s.cfg.Admin == "" {
+		return nil
+	}
+	if s.admin, err = listenAdmin(ctx, s.cfg.Admin, s.cfg.AdminToken); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, closeQuietly(s.admin))
+	return nil
+}
+
+// closeQuietly closes a listener that its server has mostly closed before.
+func closeQuietly(l net.Listener) func() error {
+	return func() error {
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	}
+}
+
+// close gives everything back, in the reverse order of its making.
+func (s *service) close() error {
+	var all error
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		all = errors.Join(all, s.closers[i]())
+	}
+	s.closers = nil
+	return all
+}
+
+// run serves until ctx ends or a server fails, and drains.
+func (s *service) run(ctx context.Context) error {
+	s.announce()
+	group, ctx := errgroup.WithContext(ctx)
+	context.AfterFunc(ctx, func() {
+		s.health.SetReady(false)
+		s.cfg.Log.Info("stopping: no new connections, requests under way may end", "within", s.cfg.Drain)
+	})
+	if s.admin != nil {
+		group.Go(func() error { return s.runAdmin(ctx) })
+	}
+	group.Go(func() error {
+		if err := s.server.Run(ctx, s.front); err != nil {
+			return fmt.Errorf("gateway: %w", err)
+		}
+		return nil
+	})
+	s.health.SetReady(true)
+	err := group.Wait()
+	s.cfg.Log.Info("stopped")
+	return err
+}
+
+// runAdmin answers probes until the gateway has drained, so that they see it drain.
+func (s *service) runAdmin(ctx context.Context) error {
+	srv := newAdminServer(&s.health, s.cfg.AdminToken)
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(s.admin) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("admin: %w", err)
+	case <-ctx.Done():
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if srv.Shutdown(last) != nil {
+		_ = srv.Close()
+	}
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("admin: %w", err)
+	}
+	return nil
+}
+
+// announce says in one line what is guarded, by which policy, with which store.
+func (s *service) announce() {
+	admin := "none"
+	if s.admin != nil {
+		admin = s.admin.Addr().String()
+	}
+	s.cfg.Log.Info("headgate guards "+s.cfg.Upstream, "listen", s.front.Addr().String(), "policy", s.cfg.Policy,
+		"rules", len(s.guard.Policy().Rules()), "store", s.store.Name, "namespace", s.namespace(), "admin", admin)
+}
+
+func (s *service) namespace() string {
+	if s.cfg.Namespace == "" {
+		return DefaultNamespace
+	}
+	return s.cfg.Namespace
+}

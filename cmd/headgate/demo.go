@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/headgate-io/headgate/app"
+	"github.com/headgate-io/headgate/demo"
+	"github.com/headgate-io/headgate/demo/demoview"
+)
+
+// demoFlags are the flags of headgate demo.
+type demoFlags struct {
+	demo.Config
+	store string
+	json  bool
+	plain bool
+}
+
+func newDemo(std streams) *cobra.Command {
+	var f demoFlags
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show it all: a shop, a sale, the gateway in front, shoppers and bots",
+		Long: "Demo runs a sample shop with the gateway in front of it and sends a crowd through it over real HTTP: shoppers who\n" +
+			"want one of the few things on sale, and a bot farm that wants them all. Nothing needs to be installed.\n" +
+			"On a terminal it is shown live; Ctrl-C ends it early. It ends with a summary, with --json as one JSON object.",
+		Example: "  headgate demo\n  headgate demo --duration 1m --store redis://127.0.0.1:6379 --json",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), std, f) },
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&f.Duration, "duration", demo.DefaultDuration, "how long the crowd comes")
+	flags.StringVar(&f.store, "store", "memory", "where limits are counted: "+app.StoreForms)
+	flags.StringVar(&f.Listen, "listen", demo.DefaultListen, "address of the gateway")
+	flags.Uint64Var(&f.Seed, "seed", 1, "where chance comes from")
+	flags.IntVar(&f.Shoppers, "shoppers", demo.DefaultShoppers, "number of people")
+	flags.IntVar(&f.Bots, "bots", demo.DefaultBots, "number of workers of the bot farm")
+	flags.IntVar(&f.Stock, "stock", 0, "number of things on sale (default a quarter of the shoppers)")
+	flags.BoolVar(&f.json, "json", false, "print the summary as one JSON object")
+	flags.BoolVar(&f.plain, "plain", false, "write a line a second, also on a terminal")
+	return cmd
+}
+
+func runDemo(ctx context.Context, std streams, f demoFlags) error {
+	url, err := app.ParseStoreURL(f.store)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	if err := errors.Join(noneOrMore("shoppers", &f.Shoppers), noneOrMore("bots", &f.Bots), f.Check()); err != nil {
+		return usagef("%w", err)
+	}
+	ctx, quit := context.WithCancel(ctx)
+	defer quit()
+	show := startShow(std, f.plain, quit)
+	sum, err := demoOn(ctx, url, f.Config, show)
+	if err := errors.Join(err, show.close()); err != nil {
+		return err
+	}
+	if f.json {
+		return json.NewEncoder(std.out).Encode(sum)
+	}
+	_, err = io.WriteString(std.out, demoview.Report(sum))
+	return err
+}
+
+// noneOrMore turns the 0 of a flag, which means none, into what [demo.Config] writes for none.
+func noneOrMore(name string, n *int) error {
+	switch {
+	case *n < 0:
+		return fmt.Errorf("%s: %d is below 0", name, *n)
+	case *n == 0:
+		*n = -1
+	}
+	return nil
+}
+
+// demoOn runs the demo on a store of its own namespace, so that two demos on one Redis do not meet.
+func demoOn(ctx context.Context, url app.StoreURL, cfg demo.Config, show *show) (*demo.Summary, error) {
+	p, err := demo.Policy()
+	if err != nil {
+		return nil, err
+	}
+	store, err := app.OpenStore(ctx, app.StoreConfig{URL: url, Namespace: "demo-" + strings.ToLower(rand.Text()[:10]), Log: show.log})
+	if err != nil {
+		return nil, err
+	}
+	guard, err := app.NewGuard(p, store, show.log)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	cfg.Decider, cfg.Policy, cfg.Store = guard, demo.PolicyName, store.Name
+	cfg.Watch, cfg.Every, cfg.Log = show.watch, show.every, show.log
+	sum, err := demo.Run(ctx, cfg)
+	return sum, errors.Join(err, guard.Close(), store.Close())
+}
+
+// show is how a running demo is shown, and what becomes of its log meanwhile.
+type show struct {
+	watch func(demo.Snapshot)
+	every time.Duration
+	log   *slog.Logger
+	close func() error
+}
+
+// startShow shows live on a terminal and plainly elsewhere. quit is called by whoever wants to end.
+func startShow(std streams, plain bool, quit func()) *show {
+	out, ok := std.err.(*os.File)
+	if plain || !ok || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {
+		return &show{
+			watch: demoview.Plain(std.err), every: time.Second, log: slog.New(slog.NewTextHandler(std.err, nil)),
+			close: func() error { return nil },
+		}
+	}
+	var keyboard io.Reader
+	if std.in != nil && term.IsTerminal(int(std.in.Fd())) {
+		keyboard = std.in
+	}
+	live := demoview.StartLive(keyboard, out, quit)
+	late := new(heldLog)
+	return &show{
+		watch: live.Watch, every: demoview.LiveEvery, log: slog.New(slog.NewTextHandler(late, nil)),
+		// A log line would tear the picture; what was logged comes when the terminal is free again.
+		close: func() error { return errors.Join(live.Close(), late.flush(out)) },
+	}
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/headgate-io/headgate/app"
+)
+
+// Exit codes.
+const (
+	exitGood  = 0
+	exitNo    = 1 // the answer is no
+	exitUsage = 2 // what was asked for makes no sense
+)
+
+// streams are where a command reads and writes: results go to out, everything else to err.
+type streams struct {
+	in       *os.File
+	out, err io.Writer
+}
+
+// verdict ends a command that has said what there is to say with an exit code.
+type verdict int
+
+// Error implements error; there is nothing more to say.
+func (verdict) Error() string { return "" }
+
+// run runs the command that args name and returns its exit code.
+func run(ctx context.Context, args []string, std streams) int {
+	started := false
+	root := newRoot(std, &started)
+	err := unknownCommand(root, args)
+	if err == nil {
+		root.SetArgs(args)
+		err = root.ExecuteContext(ctx)
+	}
+	if err == nil {
+		return exitGood
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(std.err, "headgate: "+text)
+	}
+	var code verdict
+	var usage *app.UsageError
+	switch {
+	case errors.As(err, &code):
+		return int(code)
+	case !started, errors.As(err, &usage): // what fails before a command starts is flags and arguments
+		return exitUsage
+	}
+	return exitNo
+}
+
+func newRoot(std streams, started *bool) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "headgate",
+		Short: "Decides how much of a flood gets in",
+		Long: "Headgate keeps an HTTP service standing under a flood: exact rate limits, on memory or Redis, as a gateway in\n" +
+			"front of the service. headgate demo shows it in half a minute, with nothing else installed.\n\n" +
+			"Every flag can be given by the environment: --store as HEADGATE_STORE. Results go to stdout, logs to stderr.\n" +
+			"Exit codes: 0 good, 1 the answer is no, 2 bad usage.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fromEnvironment(cmd, os.LookupEnv); err != nil {
+				return err
+			}
+			*started = true
+			return nil
+		},
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetIn(std.in)
+	root.SetOut(std.out)
+	root.SetErr(std.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	})
+	root.AddCommand(newServe(std), newDemo(std), newTest(std), newCheck(std), newVersion(std))
+	return root
+}
+
+// unknownCommand says what is meant by the name of a command that there is not.
+func unknownCommand(root *cobra.Command, args []string) error {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	if _, _, err := root.Find(args); err == nil {
+		return nil
+	}
+	name := ""
+	for _, arg := range args {
+		if !strings.HasPrefix(arg, "-") {
+			name = arg
+			break
+		}
+	}
+	hint := "see headgate --help"
+	if near := root.SuggestionsFor(name); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return fmt.Errorf("there is no command %q; %s", name, hint)
+}
+
+// fromEnvironment sets each flag that is not on the command line from HEADGATE_NAME, if that is there.
+func fromEnvironment(cmd *cobra.Command, lookup func(string) (string, bool)) error {
+	var first error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		name := envName(f.Name)
+		value, ok := lookup(name)
+		if !ok || f.Changed || f.Name == "help" || first != nil {
+			return
+		}
+		if err := cmd.Flags().Set(f.Name, value); err != nil {
+			first = fmt.Errorf("%s has a value that --%s does not take", name, f.Name) // the value may be a secret
+		}
+	})
+	return first
+}
+
+func envName(flag string) string {
+	return "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+func usagef(format string, args ...any) error {
+	return &app.UsageError{Err: fmt.Errorf(format, args...)}
+}
+
+// exitWith ends a command that has said what there is to say.
+func exitWith(code int) error {
+	if code == exitGood {
+		return nil
+	}
+	return verdict(code)
+}

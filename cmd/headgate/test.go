@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate-io/headgate/app"
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+	"github.com/headgate-io/headgate/policy"
+	"github.com/headgate-io/headgate/testlang"
+)
+
+// tested is the answer for one file, as --json prints it.
+type tested struct {
+	File     string    `json:"file"`
+	OK       bool      `json:"ok"`
+	Cases    int       `json:"cases"`
+	Lines    int       `json:"lines"`
+	Runs     int64     `json:"runs"`
+	Failures []failure `json:"failures"`
+}
+
+type failure struct {
+	Line int    `json:"line"`
+	Text string `json:"text"`
+	Want string `json:"want"`
+	Got  string `json:"got"`
+	Run  string `json:"run,omitempty"`
+}
+
+// testFlags are the flags of headgate test.
+type testFlags struct {
+	store, namespace string
+	json, verbose    bool
+}
+
+func newTest(std streams) *cobra.Command {
+	var f testFlags
+	cmd := &cobra.Command{
+		Use:   "test FILE…",
+		Short: "Run unit tests of limits and policies, in virtual time",
+		Long: "Test runs files in the .test language against a store and prints each line that answers something else than it\n" +
+			"expects. docs/testing.md has the language. Exit codes: 0 all pass, 1 one fails, 2 one cannot be parsed.",
+		Example: "  headgate test examples/shop/policy.test\n  headgate test --store redis://127.0.0.1:6379 *.test",
+		Args:    cobra.MinimumNArgs(1),
+		RunE:    func(cmd *cobra.Command, files []string) error { return runTest(cmd.Context(), std, f, files) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.store, "store", "memory", "where limits are counted: "+app.StoreForms)
+	flags.StringVar(&f.namespace, "namespace", "headgate-test", "keeps users of one Redis apart; each file has a part of its own in it")
+	flags.BoolVar(&f.json, "json", false, "print one JSON object")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "name the files that pass, too")
+	return cmd
+}
+
+func runTest(ctx context.Context, std streams, f testFlags, names []string) error {
+	url, err := app.ParseStoreURL(f.store)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	files, err := parseTests(names)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	log := slog.New(slog.NewTextHandler(std.err, nil))
+	store, err := app.OpenStore(ctx, app.StoreConfig{URL: url, Namespace: f.namespace, Log: log})
+	if err != nil {
+		return err
+	}
+	reports, err := runTests(ctx, files, store)
+	if err := errors.Join(err, store.Close()); err != nil {
+		return err
+	}
+	ok, err := showTests(std, reports, f)
+	if err != nil || ok {
+		return err
+	}
+	return exitWith(exitNo)
+}
+
+// parseTests reads all files before the first runs, so that a typing mistake in the last one costs nothing.
+func parseTests(names []string) ([]*testlang.File, error) {
+	var files []*testlang.File
+	var all error
+	for _, name := range names {
+		text, err := readTest(name)
+		if err != nil {
+			all = errors.Join(all, err)
+			continue
+		}
+		file, err := testlang.Parse(name, text)
+		all = errors.Join(all, err)
+		files = append(files, file)
+	}
+	return files, all
+}
+
+func readTest(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err == nil && info.Size() > testlang.MaxFileSize {
+		return nil, fmt.Errorf("%s is larger than %d bytes", name, testlang.MaxFileSize)
+	}
+	text, err := os.ReadFile(name)
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return nil, fmt.Errorf("%s cannot be read: %w", name, path.Err)
+	}
+	return text, err
+}
+
+func runTests(ctx context.Context, files []*testlang.File, store *app.Store) ([]tested, error) {
+	var all []tested
+	for _, file := range files {
+		report, err := testlang.Run(ctx, file, testlang.Config{Limiter: store.Limiter, Compile: compilePolicy})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file.Name, err)
+		}
+		t := tested{File: report.File, OK: report.OK(), Cases: report.Cases, Lines: report.Lines, Runs: report.Runs, Failures: []failure{}}
+		for _, f := range report.Failures {
+			t.Failures = append(t.Failures, failure{Line: f.Line, Text: f.Text, Want: f.Want, Got: f.Got, Run: f.Run})
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// compilePolicy makes the policy that a test file names, or holds, ready to judge.
+func compilePolicy(_ context.Context, source testlang.PolicySource) (httpverdict.Decider, error) {
+	p, err := loadPolicy(source)
+	if err != nil {
+		return nil, err
+	}
+	return policy.NewEngine(p, source.Limiter, policy.EngineConfig{})
+}
+
+func loadPolicy(source testlang.PolicySource) (*policy.Policy, error) {
+	if source.Path != "" {
+		return policy.Load(source.Path)
+	}
+	root, err := os.OpenRoot(source.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return policy.Parse("policy", source.Text, policy.ParseConfig{Files: root.FS()})
+}
+
+// showTests prints what came of it and reports whether all passed.
+func showTests(std streams, reports []tested, f testFlags) (bool, error) {
+	ok, lines, failed := true, 0, 0
+	for _, r := range reports {
+		ok = ok && r.OK
+		lines += r.Lines
+		failed += len(r.Failures)
+	}
+	if f.json {
+		return ok, json.NewEncoder(std.out).Encode(struct {
+			OK    bool     `json:"ok"`
+			Files []tested `json:"files"`
+		}{ok, reports})
+	}
+	for _, r := range reports {
+		if r.OK && f.verbose {
+			fmt.Fprintf(std.out, "%s: ok, %s in %s\n", r.File, plural(r.Lines, "line"), plural(r.Cases, "case"))
+		}
+		for _, x := range r.Failures {
+			fmt.Fprintln(std.out, testlang.Failure{File: r.File, Line: x.Line, Text: x.Text, Run: x.Run, Want: x.Want, Got: x.Got})
+		}
+	}
+	word := "ok"
+	if !ok {
+		word = "FAIL"
+	}
+	_, err := fmt.Fprintf(std.out, "%s: %s, %s, %d failed\n", word, plural(len(reports), "file"), plural(lines, "line"), failed)
+	return ok, err
+}
