@@ -56,20 +56,28 @@ var ruleSchema = schema{
 func (d *decoder) decodeRules(n *node) {
 	seen := make(map[string]bool)
 	for i, item := range (scope{d, ""}).list(n, "rules", maxRules) {
-		s := scope{d, "rule " + strconv.Itoa(i+1)}
+		s := scope{d, ruleLabel(i, item)}
 		fields := s.fields(item, ruleSchema)
 		if fields == nil {
 			continue
 		}
 		name, ok := s.ruleName(item, fields["name"])
 		if ok && seen[name] {
-			s.fail(fields["name"].pos, "name %q is taken by an earlier rule; rename one", name)
+			s.fail(fields["name"].pos, "the name is taken by an earlier rule; rename one")
 		}
-		if seen[name] = true; ok {
-			s.where = "rule " + strconv.Quote(name)
-		}
+		seen[name] = true
 		s.decodeRule(item, fields, name)
 	}
+}
+
+// ruleLabel names a rule in messages: by its name, or by its place if it has no proper one.
+func ruleLabel(i int, item *node) string {
+	for _, f := range item.fields {
+		if f.name == "name" && validName(f.value.text) {
+			return "rule " + strconv.Quote(f.value.text)
+		}
+	}
+	return "rule " + strconv.Itoa(i+1)
 }
 
 func (s scope) ruleName(item, n *node) (string, bool) {

@@ -1,0 +1,78 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+// open is a limiter that allows everything at once: what is left is the engine.
+type open struct{}
+
+func (open) Take(_ context.Context, charges []headgate.Charge, d *headgate.Decision) error {
+	d.Reset(len(charges))
+	for i := range d.Outcomes {
+		d.Outcomes[i] = headgate.Outcome{Allowed: true, HasRemaining: true, Remaining: 1}
+	}
+	d.Conclude(charges)
+	return nil
+}
+
+const fiveRules = `
+version: 1
+clients: {trusted_proxies: [127.0.0.0/8]}
+dimensions: {user: {header: X-User-Id, trusted: true}, device: {cookie: did}}
+lists: {office: {cidrs: [203.0.113.0/24]}, bad: {cidrs: [198.51.100.0/28]}}
+allow: [office]
+deny: [bad]
+rules:
+  - {name: site, limits: [token_bucket 20000/s burst=40000]}
+  - {name: browse, match: {methods: [GET]}, key: [ip], limits: [token_bucket 20/s]}
+  - {name: buy-user, match: {methods: [POST], paths: [/buy]}, key: [user | ip], limits: [token_bucket 1/s burst=5]}
+  - {name: buy-device, match: {methods: [POST], paths: [/buy]}, key: [device], limits: [token_bucket 1/s burst=5]}
+  - {name: buy-ip, match: {methods: [POST], paths: [/buy]}, key: [ip], limits: [token_bucket 5/s burst=20]}
+`
+
+func benchRequest() *httpverdict.Request {
+	return &httpverdict.Request{Method: "POST", Host: "shop.example.com", Path: "/buy", Peer: netip.MustParseAddr("127.0.0.1"),
+		Header: http.Header{"X-Forwarded-For": {"192.0.2.77"}, "X-User-Id": {"u-4711"}, "Cookie": {"a=b; did=d-42"}}}
+}
+
+func benchEngine(b *testing.B, doc string, l headgate.Limiter) *Engine {
+	p, err := Parse("bench.yaml", []byte(doc), ParseConfig{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := NewEngine(p, l, EngineConfig{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return e
+}
+
+func BenchmarkDecide(b *testing.B) {
+	var many strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&many, "  - {name: r%d, match: {paths: ['/s%d/{id}/x%d']}, key: [ip], limits: [token_bucket 5/s]}\n", i, i%37, i)
+	}
+	for _, bench := range []struct{ name, doc string }{
+		{"5 rules, 4 match", fiveRules},
+		{"1005 rules, 4 match", fiveRules + many.String()},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			e, r := benchEngine(b, bench.doc, open{}), benchRequest()
+			b.ReportAllocs()
+			for b.Loop() {
+				if v := e.Decide(b.Context(), r); !v.Allowed() || len(v.Limits) != 4 {
+					b.Fatal(v)
+				}
+			}
+		})
+	}
+}
