@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -17,57 +18,94 @@ const (
 	stubbornness   = 3 // how often a bot repeats a step that was denied, at once
 )
 
-// bot is one worker of the farm. It has a few devices and SIM cards in common with the others, an address for every
-// request, and no patience.
-type bot struct {
-	client  *client
-	shop    *Shop
-	dice    chance
+// farm is what the bots have in common: few devices, few SIM cards, and the accounts that they got into.
+type farm struct {
 	devices int
+
+	mu    sync.Mutex
+	loot  []string // accounts that are logged in
+	owned map[string]bool
+}
+
+func newFarm(bots int) *farm {
+	return &farm{devices: max(1, bots/botsPerDevice), owned: make(map[string]bool)}
+}
+
+func (f *farm) capture(account string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.owned[account] {
+		f.owned[account] = true
+		f.loot = append(f.loot, account) // at most botAccounts
+	}
+}
+
+// account returns one that is logged in; as long as there is none, any.
+func (f *farm) account(c chance) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.loot) == 0 {
+		return stolenAccount(c)
+	}
+	return f.loot[c.r.IntN(len(f.loot))]
+}
+
+func stolenAccount(c chance) string { return fmt.Sprintf("%s%d", botAccount, c.r.IntN(botAccounts)) }
+
+// bot is one worker of the farm. It takes another address for every request, and has no patience.
+type bot struct {
+	client *client
+	shop   *Shop
+	farm   *farm
+	dice   chance
 }
 
 func newBot(n int, w *world) *bot {
-	return &bot{
-		client: w.client, shop: w.shop, dice: newChance(w.seed, uint64(n)|1<<32),
-		devices: max(1, w.bots/botsPerDevice),
-	}
+	return &bot{client: w.client, shop: w.shop, farm: w.farm, dice: newChance(w.seed, uint64(n)|1<<32)}
 }
 
 // run repeats the script: log in with a stolen password, have a code sent, buy.
 func (b *bot) run(ctx context.Context) {
-	for {
-		account := fmt.Sprintf("%s%d", botAccount, b.dice.r.IntN(botAccounts))
-		device := b.dice.r.IntN(b.devices)
-		phone := fmt.Sprintf("%d", 17_000_000_000+device*simsPerDevice+b.dice.r.IntN(simsPerDevice))
-		me := call{kind: Bot, method: http.MethodPost, device: fmt.Sprintf("farm-%d", device), user: account}
-
-		password := "guess"
-		if b.dice.happens(leakedPassword) {
-			password = passwordOf(account)
-		}
-		ok := b.hammer(ctx, me, "/login", credentials{User: account, Password: password}) &&
-			b.hammer(ctx, me, "/sms?phone="+phone, nil) &&
-			b.hammer(ctx, me, "/buy", order{Phone: phone, Code: b.shop.readSMS(phone)})
-		if !ok {
-			return
-		}
+	for b.round(ctx) {
 	}
 }
 
+func (b *bot) round(ctx context.Context) bool {
+	device := b.dice.r.IntN(b.farm.devices)
+	me := call{kind: Bot, method: http.MethodPost, device: fmt.Sprintf("farm-%d", device)}
+	victim, password := stolenAccount(b.dice), "guess"
+	if b.dice.happens(leakedPassword) {
+		password = passwordOf(victim)
+	}
+	r, ok := b.hammer(ctx, me, "/login", credentials{User: victim, Password: password})
+	if r.status == http.StatusOK {
+		b.farm.capture(victim)
+	}
+	me.user = b.farm.account(b.dice)
+	phone := fmt.Sprintf("%d", 17_000_000_000+device*simsPerDevice+b.dice.r.IntN(simsPerDevice))
+	if ok {
+		_, ok = b.hammer(ctx, me, "/sms?phone="+phone, nil)
+	}
+	if ok {
+		_, ok = b.hammer(ctx, me, "/buy", order{Phone: phone, Code: b.shop.readSMS(phone)})
+	}
+	return ok
+}
+
 // hammer sends a step until it is served, a few times, each from another address. It reports false when it is over.
-func (b *bot) hammer(ctx context.Context, q call, path string, body any) bool {
+func (b *bot) hammer(ctx context.Context, q call, path string, body any) (r reply, ok bool) {
 	q.path = path
 	if body != nil {
 		q.body = asJSON(body)
 	}
 	for range stubbornness {
 		if !pause(ctx, b.dice.exponential(botGap, 20*botGap)) {
-			return false
+			return r, false
 		}
 		q.address = addressIn(botNet, b.dice.r.IntN(botAddresses))
-		if b.client.send(q).fate == served {
+		if r = b.client.send(q); r.fate == served {
 			break
 		}
 	}
-	return true
+	return r, true
 }

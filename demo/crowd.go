@@ -11,7 +11,7 @@ type world struct {
 	client *client
 	shop   *Shop
 	seed   uint64
-	bots   int
+	farm   *farm
 	pace   time.Duration // of people: the median time between two pages
 	arrive time.Duration // within which people come
 	opens  time.Time     // of the sale
@@ -26,14 +26,14 @@ func paceFor(d time.Duration) time.Duration {
 }
 
 // crowd lets everybody in and waits until everybody has left, which is soon after ctx ends.
-func crowd(ctx context.Context, w *world, shoppers int) {
+func crowd(ctx context.Context, w *world, shoppers, bots int) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for n := range shoppers {
 		s := newShopper(n, w)
 		all.Go(func() { s.visit(ctx, w) })
 	}
-	for n := range w.bots {
+	for n := range bots {
 		b := newBot(n, w)
 		all.Go(func() { b.run(ctx) })
 	}

@@ -224,9 +224,9 @@ func (s *stage) open(show context.Context) <-chan struct{} {
 		c := newClient(inFlight, s.base, s.flights, s.meter)
 		defer c.close()
 		crowd(show, &world{
-			client: c, shop: s.shop, seed: s.cfg.Seed, bots: s.cfg.Bots, opens: s.shop.opens,
+			client: c, shop: s.shop, seed: s.cfg.Seed, farm: newFarm(s.cfg.Bots), opens: s.shop.opens,
 			pace: paceFor(s.cfg.Duration), arrive: s.cfg.Duration / 8,
-		}, s.cfg.Shoppers)
+		}, s.cfg.Shoppers, s.cfg.Bots)
 	}()
 	return gone
 }

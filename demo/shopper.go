@@ -12,9 +12,9 @@ import (
 
 const (
 	botAccount  = "bot-"
-	maxCodeAsks = 3 // how often a shopper asks for a code before giving up
-	mostClicks  = 4 // how often an impatient shopper presses "buy" without having an answer
-	mostRetries = 4 // how often a shopper comes back after a denial
+	maxCodeAsks = 3  // how often a shopper asks for a code before giving up
+	mostClicks  = 12 // how often a hasty shopper presses "buy"
+	mostRetries = 4  // how often a shopper comes back after a denial
 )
 
 // shopper is one person: an address, a device, an account and a temper.
@@ -35,7 +35,7 @@ func newShopper(n int, w *world) *shopper {
 		client: w.client, shop: w.shop, dice: dice, pace: w.pace,
 		account: fmt.Sprintf("user-%d", n),
 		phone:   fmt.Sprintf("%d", 13_800_000_000+n),
-		hasty:   dice.happens(0.25),
+		hasty:   dice.happens(0.15),
 		me:      call{kind: Shopper, address: addressIn(shopperNet, n), device: fmt.Sprintf("phone-%d", n)},
 	}
 }
@@ -57,11 +57,11 @@ func (s *shopper) visit(ctx context.Context, w *world) {
 	if !ok {
 		return
 	}
-	// People wait for the hour with a finger on the page, and are quick or slow when it strikes.
-	if !s.await(ctx, w.opens) || !pause(ctx, s.dice.pareto(w.pace/8, 1.1, 4*w.pace)) {
-		return
+	if s.hasty {
+		s.storm(ctx, code, w)
+	} else {
+		s.buy(ctx, code, w)
 	}
-	s.buy(ctx, code)
 	for s.look(ctx) {
 	}
 }
@@ -109,6 +109,9 @@ func (s *shopper) login(ctx context.Context) bool {
 func (s *shopper) askCode(ctx context.Context) (string, bool) {
 	for range maxCodeAsks {
 		r, ok := s.try(ctx, s.request(http.MethodPost, "/sms?phone="+s.phone, nil))
+		if ok && s.hasty && s.dice.happens(0.5) { // presses "send again" before it can have come
+			s.client.send(s.request(http.MethodPost, "/sms?phone="+s.phone, nil))
+		}
 		if !ok || !s.think(ctx) {
 			return "", false
 		}
@@ -119,29 +122,39 @@ func (s *shopper) askCode(ctx context.Context) (string, bool) {
 	return "", false
 }
 
-// buy presses the button: once and patiently, or, as hasty people do, again while nothing has happened yet.
-func (s *shopper) buy(ctx context.Context, code string) {
-	q := s.request(http.MethodPost, "/buy", order{Phone: s.phone, Code: code})
-	if !s.hasty {
-		s.try(ctx, q)
+// buy presses the button once the sale is open, and reads the answer.
+func (s *shopper) buy(ctx context.Context, code string, w *world) {
+	// People wait for the hour with a finger on the page, and are quick or slow when it strikes.
+	if s.await(ctx, w.opens) && pause(ctx, s.dice.pareto(s.pace/8, 1.1, 4*s.pace)) {
+		s.try(ctx, s.request(http.MethodPost, "/buy", order{Phone: s.phone, Code: code}))
+	}
+}
+
+// storm is how the hasty buy: they begin a moment before the hour, and press again and again, whether there was an answer
+// or not, until they have one that ends it.
+func (s *shopper) storm(ctx context.Context, code string, w *world) {
+	if !s.await(ctx, w.opens.Add(-s.dice.between(0, time.Second))) {
 		return
 	}
-	answers := make(chan reply, mostClicks)
+	q := s.request(http.MethodPost, "/buy", order{Phone: s.phone, Code: code})
+	settled := make(chan struct{}, mostClicks)
 	var clicks sync.WaitGroup
 	defer clicks.Wait()
 	for range mostClicks {
-		clicks.Go(func() { answers <- s.client.send(q) })
-		patience := time.NewTimer(s.dice.pareto(120*time.Millisecond, 1.5, time.Second))
+		clicks.Go(func() {
+			if r := s.client.send(q); r.status == http.StatusOK || r.status == http.StatusGone {
+				settled <- struct{}{}
+			}
+		})
+		again := time.NewTimer(s.dice.pareto(100*time.Millisecond, 1.5, time.Second))
 		select {
 		case <-ctx.Done():
-			patience.Stop()
+			again.Stop()
 			return
-		case r := <-answers:
-			patience.Stop()
-			if r.fate == served {
-				return
-			}
-		case <-patience.C:
+		case <-settled:
+			again.Stop()
+			return
+		case <-again.C:
 		}
 	}
 }

@@ -12,7 +12,7 @@ type Phase string
 
 // The phases, in their order.
 const (
-	PhaseBefore  Phase = "doors open, the sale has not begun"
+	PhaseBefore  Phase = "before the sale"
 	PhaseSale    Phase = "the sale is on"
 	PhaseSoldOut Phase = "sold out"
 	PhaseOver    Phase = "over"

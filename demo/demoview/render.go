@@ -105,9 +105,9 @@ func (m model) latency(s demo.Snapshot) []string {
 	pair := func(p50, p99 time.Duration) string { return fmt.Sprintf("p50 %-8s p99 %-9s", short(p50), short(p99)) }
 	return []string{
 		m.label("Answers") + pair(millis(s.LatencyMS.P50), millis(s.LatencyMS.P99)) +
-			m.style.dim.Render("now  "+pair(millis(s.RecentMS.P50), millis(s.RecentMS.P99))),
+			m.style.dim.Render("now      "+pair(millis(s.RecentMS.P50), millis(s.RecentMS.P99))),
 		m.label("Gate adds") + pair(micros(s.AddedUS.P50), micros(s.AddedUS.P99)) +
-			m.style.dim.Render("rule "+pair(micros(s.DecisionUS.P50), micros(s.DecisionUS.P99))),
+			m.style.dim.Render("deciding "+pair(micros(s.DecisionUS.P50), micros(s.DecisionUS.P99))),
 	}
 }
 

@@ -22,17 +22,15 @@ func Report(s *demo.Summary) string {
 	}
 	say("Headgate demo: %s%s, policy %s, store %s", took, early, s.Policy, s.Store)
 	say("")
-	say("  Requests   %s came, %s went through to the shop, %s were denied, %s failed.",
+	say("  Requests   %s: %s went through to the shop, %s denied, %s failed",
 		grouped(s.Requests), grouped(s.Allowed), grouped(s.Denied), grouped(s.Errors))
-	say("  Shoppers   %s served, %s denied: %s of what people asked for went through.",
-		grouped(s.Shoppers.Served), grouped(s.Shoppers.Denied), percent(s.Shoppers.Served, s.Shoppers.Served+s.Shoppers.Denied))
-	say("  Bots       %s served, %s denied: %s of what bots tried was stopped.",
-		grouped(s.Bots.Served), grouped(s.Bots.Denied), percent(s.Bots.Denied, s.Bots.Served+s.Bots.Denied))
+	people, bots := s.Shoppers.Served+s.Shoppers.Denied, s.Bots.Served+s.Bots.Denied
+	say("  Shoppers   %s served (%s of %s requests)", percent(s.Shoppers.Served, people), grouped(s.Shoppers.Served), grouped(people))
+	say("  Bots       %s denied (%s of %s requests)", percent(s.Bots.Denied, bots), grouped(s.Bots.Denied), grouped(bots))
 	say("  Sale       %s", sale(s.Sale))
-	say("  SMS        %s sent to shoppers, %s to bots.", grouped(s.SMSSent.Shoppers), grouped(s.SMSSent.Bots))
-	say("  Latency    half of the answers took up to %s, 99%% up to %s.",
-		short(millis(s.LatencyMS.P50)), short(millis(s.LatencyMS.P99)))
-	say("  Gateway    added %s to half of them, up to %s to 99%%; the decision itself took %s and %s.",
+	say("  SMS        %s sent to shoppers, %s to bots", grouped(s.SMSSent.Shoppers), grouped(s.SMSSent.Bots))
+	say("  Latency    %s at the median, %s at the 99th percentile", short(millis(s.LatencyMS.P50)), short(millis(s.LatencyMS.P99)))
+	say("  Gateway    adds %s and %s of it; deciding takes %s and %s",
 		short(micros(s.AddedLatencyUS.P50)), short(micros(s.AddedLatencyUS.P99)), short(micros(s.DecisionUS.P50)), short(micros(s.DecisionUS.P99)))
 	if len(s.DeniedByRule) > 0 {
 		say("")
@@ -45,11 +43,11 @@ func Report(s *demo.Summary) string {
 }
 
 func sale(s demo.Sale) string {
-	text := fmt.Sprintf("%d of %d sold, %d to shoppers and %d to bots", s.Sold, s.Stock, s.ToShoppers, s.ToBots)
+	over := "none oversold"
 	if s.Oversold > 0 {
-		return text + fmt.Sprintf("; %d OVERSOLD.", s.Oversold)
+		over = fmt.Sprintf("%d OVERSOLD", s.Oversold)
 	}
-	return text + "; not one too many."
+	return fmt.Sprintf("%d of %d sold: %d to shoppers, %d to bots, %s", s.Sold, s.Stock, s.ToShoppers, s.ToBots, over)
 }
 
 func byCount(counts map[string]int64) []string {

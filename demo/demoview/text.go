@@ -13,11 +13,11 @@ import (
 
 // bar draws part of total as a bar of a width.
 func bar(part, total float64, width int) string {
-	filled := share(part, total, width)
-	return strings.Repeat("█", filled) + strings.Repeat("░", max(width-filled, 0))
+	filled := solid(part, total, width)
+	return filled + strings.Repeat("░", max(width-lipgloss.Width(filled), 0))
 }
 
-// solid is bar without its empty part; what is not nothing shows.
+// solid is bar without its empty part. What is not nothing shows, and what is not all does not fill it.
 func solid(part, total float64, width int) string {
 	filled := share(part, total, max(width, 0))
 	if filled == 0 && part > 0 && width > 0 {
