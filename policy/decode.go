@@ -33,7 +33,7 @@ func (d *decoder) decode(root *node) {
 	if n := fields["version"]; n == nil {
 		s.fail(root.pos, "version is missing; write version: 1")
 	} else if text, ok := s.text(n, "version"); ok && text != "1" {
-		s.fail(n.pos, "version %q is unknown; this is version 1", text)
+		s.fail(n.pos, "version %q is unknown; write version: 1", clip(text, 60))
 	}
 	d.decodeClients(fields["clients"])
 	d.decodeDimensions(fields["dimensions"])

@@ -93,6 +93,10 @@ func (s scope) listDimension(n *node, name string) int {
 func (s scope) decodeCIDRs(n *node, name string) ipSet {
 	var prefixes []netip.Prefix
 	for _, item := range s.list(n, name, maxListWords) {
+		if item.kind == kindMapping {
+			s.fail(item.pos, "%s: a colon makes this a mapping; put the IPv6 address in quotes", name)
+			continue
+		}
 		text, ok := s.text(item, name)
 		if !ok {
 			continue

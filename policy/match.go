@@ -103,7 +103,7 @@ func (s scope) decodeHost(n *node, m *match) {
 	name, wildcard := strings.CutPrefix(text, "*.")
 	clean := httpverdict.CleanHost(name)
 	switch _, err := netip.ParseAddr(clean); {
-	case clean == "" || strings.ContainsFunc(clean, badHostRune) && err != nil:
+	case clean == "" || strings.Contains(name, "/") || strings.ContainsFunc(clean, badHostRune) && err != nil:
 		s.fail(n.pos, "host %q is not a host such as shop.example.com or *.example.com", clip(text, 60))
 		return
 	case clean != strings.ToLower(strings.Trim(name, "[]")):

@@ -220,7 +220,11 @@ func (s scope) decodeKey(n *node) (spec int, texts []string) {
 		}
 		var part keyPart
 		for _, word := range words {
-			i := s.findDimension(item.pos, strings.TrimSpace(word))
+			if word = strings.TrimSpace(word); word == "" {
+				s.fail(item.pos, "key %q has an empty alternative", clip(text, 60))
+				continue
+			}
+			i := s.findDimension(item.pos, word)
 			if i >= 0 && used[i] {
 				s.fail(item.pos, "key names dimension %q twice; keep one", s.p.dims[i].name)
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
@@ -176,7 +177,8 @@ func (r *reporter) reportSyntax(err error) {
 		GetMessage() string
 	}
 	if errors.As(err, &located) && located.GetToken() != nil {
-		r.report(tokenPos(located.GetToken()), "this is not YAML: %s", located.GetMessage())
+		message := strings.ReplaceAll(located.GetMessage(), "\t", `\t`)
+		r.report(tokenPos(located.GetToken()), "this is not YAML: %s", message)
 		return
 	}
 	r.report(pos{}, "this is not YAML: %v", err)
@@ -218,9 +220,6 @@ func (r *reporter) convert(n ast.Node, depth int) *node {
 
 func (r *reporter) convertMapping(at pos, values []*ast.MappingValueNode, depth int) *node {
 	out := &node{pos: at, kind: kindMapping}
-	if len(values) > 0 && values[0].Key != nil {
-		out.pos = place(values[0].Key)
-	}
 	for _, v := range values {
 		key, ok := v.Key.(ast.Node)
 		if !ok {
@@ -249,9 +248,19 @@ func keyText(n ast.Node) (string, bool) {
 	return "", false
 }
 
+// place returns where a node begins: the token of a block mapping is the colon after its first key.
 func place(n ast.Node) pos {
-	if n == nil {
+	switch n := n.(type) {
+	case nil:
 		return pos{}
+	case *ast.MappingNode:
+		if !n.IsFlowStyle && len(n.Values) > 0 {
+			return place(n.Values[0])
+		}
+	case *ast.MappingValueNode:
+		if key, ok := n.Key.(ast.Node); ok {
+			return place(key)
+		}
 	}
 	return tokenPos(n.GetToken())
 }
