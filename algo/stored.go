@@ -1,0 +1,84 @@
+package algo
+
+import (
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+)
+
+// Stored is a state in numbers, for a store that decides elsewhere, by the same rules, and has the answer written here.
+// The fields mean what the package says of a Cell's; they are of the limit that the state was last judged by.
+type Stored struct {
+	At, Extra, Count int64
+	// Series has the counts of a sliding window, newest first, one more than it has cells. It is written to.
+	Series []int64
+}
+
+// Seen is a stored state at a time and under a limit.
+type Seen struct {
+	state state
+	env   env
+	rules rules
+}
+
+// See looks at a state that the limit judged last; nil is one never seen. It serves every algorithm whose state is in
+// the numbers of Stored, which leaves out logs and holders.
+func See(z *Zones, l headgate.Limit, now int64, s *Stored) Seen {
+	v := Seen{env: env{limit: l, now: now, zones: z}, rules: rulesOf(l)}
+	if s != nil {
+		v.state = state{by: l, at: s.At, extra: s.Extra, count: s.Count}
+		if s.Series != nil {
+			v.state.series = &series{s.Series}
+		}
+	}
+	v.rules.normalise(&v.state, &v.env)
+	return v
+}
+
+// Judge writes to o whether the cost passes, or when it will.
+func (v *Seen) Judge(cost int64, o *headgate.Outcome) {
+	j := v.rules.judge(&v.state, &v.env, cost)
+	o.Allowed, o.Reason, o.RetryAfter = j.ok, j.reason, j.retry
+	o.Wait = time.Duration(j.wait) * time.Microsecond
+}
+
+// Left is how much of a cost a settling charge takes.
+func (v *Seen) Left(cost int64) int64 { return v.rules.left(&v.state, &v.env, cost) }
+
+// Pay charges an amount of 1 or more that passed.
+func (v *Seen) Pay(amount int64) headgate.Receipt {
+	return headgate.Receipt{Charged: amount, Mark: v.rules.pay(&v.state, &v.env, amount)}
+}
+
+// Report writes to o what is left and when it is all back.
+func (v *Seen) Report(o *headgate.Outcome) { v.rules.report(&v.state, &v.env, o) }
+
+// Increment returns the exact time of n units at the pace of a token_bucket or leaky_bucket, in microseconds and a fraction over
+// the pace's den; ok is false if it is longer than headgate.MaxPeriod.
+func Increment(l headgate.Limit, n int64) (us, frac int64, ok bool) {
+	s, ok := paceOf(l).times(n)
+	return s.us, s.frac, ok
+}
+
+// Longest returns how many units of a token_bucket or leaky_bucket last at most headgate.MaxPeriod.
+func Longest(l headgate.Limit) int64 { return paceOf(l).units(span{us: maxSpan}) }
+
+// Units returns how many whole units a pace of whole + rem/den microseconds has in a time of us + frac/den, rounded up.
+func Units(whole, rem, den, us, frac int64) int64 {
+	p, s := pace{whole, rem, den}, span{us, frac}
+	n := p.units(s)
+	if p.mustTimes(n) != s {
+		n++
+	}
+	return n
+}
+
+func paceOf(l headgate.Limit) pace {
+	switch l := l.(type) {
+	case headgate.TokenBucket:
+		return tokenPace(l)
+	case headgate.LeakyBucket:
+		return leakyPace(l)
+	}
+	return pace{}
+}
