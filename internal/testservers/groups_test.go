@@ -19,7 +19,9 @@ func TestSentinelFailover(t *testing.T) {
 		t.Fatalf("primary: %v, %v", first, err)
 	}
 	mustDo(t, first, "SET", "k", "v")
-	mustDo(t, first, "WAIT", 2, 5000)
+	if err := first.AwaitReplicas(2, failoverTime); err != nil {
+		t.Fatal(err)
+	}
 	killed, err := g.KillPrimary()
 	if err != nil || killed != first {
 		t.Fatalf("killed: %v, %v", killed, err)
@@ -51,7 +53,9 @@ func TestClusterFailover(t *testing.T) {
 		t.Fatalf("owner: %v, %v", owner, err)
 	}
 	mustDo(t, owner, "SET", "k", "v")
-	mustDo(t, owner, "WAIT", 1, 5000)
+	if err := owner.AwaitReplicas(1, failoverTime); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := c.KillPrimary(slot); err != nil {
 		t.Fatal(err)
 	}

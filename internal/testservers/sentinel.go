@@ -19,10 +19,11 @@ type SentinelGroup struct {
 
 // sentinelTimings bring Sentinel's own intervals, made for networks, down to what one machine allows, in milliseconds, and
 // keep it from pausing for 30 s (tilt mode) when the machine stalls. Redis before 7.0 does not know the command, and
-// takes its usual ten seconds.
+// takes its usual ten seconds. The ping period is what it is because Sentinel promotes only replicas that it has heard of
+// within five of them, and of a replica whose primary is down it hears once a second.
 func sentinelTimings() []any {
 	return []any{
-		"SENTINEL", "DEBUG", "INFO-PERIOD", 200, "PING-PERIOD", 100, "ASK-PERIOD", 100, "PUBLISH-PERIOD", 200,
+		"SENTINEL", "DEBUG", "INFO-PERIOD", 200, "PING-PERIOD", 300, "ASK-PERIOD", 100, "PUBLISH-PERIOD", 200,
 		"ELECTION-TIMEOUT", 1000, "TILT-TRIGGER", 60000,
 	}
 }
