@@ -61,7 +61,7 @@ func (m model) render() string {
 	rows = rows[:max(min(len(rows), m.height-1), 1)]
 	rows = append(rows, m.foot())
 	for i, row := range rows {
-		rows[i] = " " + clip(row, max(m.width-1, 1))
+		rows[i] = strings.TrimRight(" "+clip(row, max(m.width-1, 1)), " ")
 	}
 	return strings.Join(rows, "\n")
 }

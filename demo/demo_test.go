@@ -1,0 +1,203 @@
+package demo_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/headgate-io/headgate/demo"
+	"github.com/headgate-io/headgate/memstore"
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+	"github.com/headgate-io/headgate/policy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// engine puts the policy of the shop to work on a store in memory.
+func engine(t *testing.T) *policy.Engine {
+	t.Helper()
+	p, err := demo.Policy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := memstore.New(memstore.Config{})
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	e, err := policy.NewEngine(p, store, policy.EngineConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// checkSums checks what must be true of every demo, however it went.
+func checkSums(t *testing.T, s *demo.Summary) {
+	t.Helper()
+	var byRule int64
+	for _, n := range s.DeniedByRule {
+		byRule += n
+	}
+	switch {
+	case s.Requests != s.Allowed+s.Denied+s.Errors:
+		t.Errorf("%d requests are not %d allowed, %d denied and %d errors", s.Requests, s.Allowed, s.Denied, s.Errors)
+	case s.Allowed != s.Shoppers.Served+s.Bots.Served:
+		t.Errorf("%d allowed are not %d and %d served", s.Allowed, s.Shoppers.Served, s.Bots.Served)
+	case s.Denied != s.Shoppers.Denied+s.Bots.Denied:
+		t.Errorf("%d denied are not %d and %d", s.Denied, s.Shoppers.Denied, s.Bots.Denied)
+	case s.Denied != byRule:
+		t.Errorf("%d were denied, by rule %d", s.Denied, byRule)
+	case s.Sale.Sold > s.Sale.Stock || s.Sale.Oversold != 0 || s.Sale.ToBots+s.Sale.ToShoppers != s.Sale.Sold:
+		t.Errorf("the sale does not add up: %+v", s.Sale)
+	}
+}
+
+// TestStory: people are served, bots are not, and what is for sale is sold, all of it and no more.
+func TestStory(t *testing.T) {
+	var last demo.Snapshot
+	var seen []demo.Phase
+	s, err := demo.Run(t.Context(), demo.Config{
+		Decider: engine(t), Duration: 4 * time.Second, Shoppers: 120, Bots: 30, Stock: 30, Seed: 1, Every: 50 * time.Millisecond,
+		Watch: func(snap demo.Snapshot) {
+			if snap.Requests < last.Requests || snap.Elapsed <= last.Elapsed {
+				t.Errorf("the demo went backwards: %+v after %+v", snap, last)
+			}
+			if last.Phase != snap.Phase {
+				seen = append(seen, snap.Phase)
+			}
+			last = snap
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSums(t, s)
+	if s.Errors != 0 {
+		t.Errorf("%d requests failed", s.Errors)
+	}
+	if want := (demo.Sale{Stock: 30, Sold: 30, ToShoppers: s.Sale.ToShoppers, ToBots: s.Sale.ToBots}); s.Sale != want {
+		t.Errorf("the sale ended with %+v", s.Sale)
+	}
+	if people := s.Shoppers; people.Served < 400 || people.Denied*10 > people.Served {
+		t.Errorf("of the shoppers' requests %d were served and %d denied, want nearly all served", people.Served, people.Denied)
+	}
+	if s.Bots.Denied < 500 || s.Bots.Served*5 > s.Bots.Denied {
+		t.Errorf("of the bots' requests %d were served and %d denied, want nearly all denied", s.Bots.Served, s.Bots.Denied)
+	}
+	for _, rule := range []string{"login-device", "sms-phone", "buy-device"} {
+		if s.DeniedByRule[rule] == 0 {
+			t.Errorf("the rule %s denied nothing: %v", rule, s.DeniedByRule)
+		}
+	}
+	for name, spread := range map[string]demo.Spread{"latency": s.LatencyMS, "added": s.AddedLatencyUS, "decision": s.DecisionUS} {
+		if spread.P50 <= 0 || spread.P99 < spread.P50 {
+			t.Errorf("%s: %+v", name, spread)
+		}
+	}
+	if s.DurationS < 4 || s.DurationS > 8 || s.Interrupted {
+		t.Errorf("it lasted %v s, interrupted %v", s.DurationS, s.Interrupted)
+	}
+	if last.Phase != demo.PhaseOver || last.Requests != s.Requests || len(seen) < 3 || seen[0] != demo.PhaseBefore {
+		t.Errorf("the phases were %q, and %d of %d requests were shown", seen, last.Requests, s.Requests)
+	}
+	checkJSON(t, s)
+}
+
+// checkJSON checks the names that other programs read.
+func checkJSON(t *testing.T, s *demo.Summary) {
+	t.Helper()
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range strings.Fields("duration_s requests allowed denied denied_by_rule errors latency_ms.p50 latency_ms.p99 " +
+		"added_latency_us.p50 added_latency_us.p99 shoppers.served shoppers.denied bots.served bots.denied " +
+		"sale.stock sale.sold sale.oversold seed policy store interrupted") {
+		var at any = fields
+		for _, name := range strings.Split(path, ".") {
+			m, _ := at.(map[string]any)
+			at = m[name]
+		}
+		if at == nil {
+			t.Errorf("the summary has no %s: %s", path, text)
+		}
+	}
+}
+
+// TestEndsEarly: whoever ends a demo gets the summary of what happened so far.
+func TestEndsEarly(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s, err := demo.Run(ctx, demo.Config{
+		Decider: engine(t), Duration: time.Hour, Shoppers: 20, Bots: 5, Every: 50 * time.Millisecond,
+		Watch: func(snap demo.Snapshot) {
+			if snap.Requests > 20 {
+				cancel()
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSums(t, s)
+	if !s.Interrupted || s.Requests <= 20 || s.DurationS > 60 || s.Errors != 0 {
+		t.Errorf("interrupted %v after %v s with %d requests and %d errors", s.Interrupted, s.DurationS, s.Requests, s.Errors)
+	}
+}
+
+// closedDecider denies everything and counts.
+type closedDecider struct{ asked atomic.Int64 }
+
+func (d *closedDecider) Decide(context.Context, *httpverdict.Request) *httpverdict.Verdict {
+	d.asked.Add(1)
+	return &httpverdict.Verdict{Kind: httpverdict.Unavailable, Code: "store_unavailable", Binding: -1, ID: "x"}
+}
+
+// TestDeniedWithoutARule: a denial that no rule made is counted under its code.
+func TestDeniedWithoutARule(t *testing.T) {
+	d := new(closedDecider)
+	s, err := demo.Run(t.Context(), demo.Config{Decider: d, Duration: time.Second, Shoppers: 10, Bots: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSums(t, s)
+	if s.Denied == 0 || s.Denied != d.asked.Load() || s.DeniedByRule["store_unavailable"] != s.Denied || s.Allowed != 0 {
+		t.Errorf("%d asked, summary %+v", d.asked.Load(), s)
+	}
+	if s.Bots != (demo.Audience{}) {
+		t.Errorf("there were bots: %+v", s.Bots)
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	busy, err := new(net.ListenConfig).Listen(t.Context(), "tcp", demo.DefaultListen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	d := new(closedDecider)
+	for says, cfg := range map[string]demo.Config{
+		"Config.Decider is missing":               {},
+		"duration: 1ms is outside 1s to 1h0m0s":   {Decider: d, Duration: time.Millisecond},
+		"shoppers: 20001 is outside 0 to 20000":   {Decider: d, Shoppers: 20_001},
+		"bots: 2001 is outside 0 to 2000":         {Decider: d, Bots: 2_001},
+		"stock: -1 is outside 0 to 1000000":       {Decider: d, Stock: -1},
+		"listen on " + busy.Addr().String() + ":": {Decider: d, Listen: busy.Addr().String()},
+	} {
+		if _, err := demo.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want an error that says %q", err, says)
+		}
+	}
+}

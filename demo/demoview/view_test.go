@@ -1,0 +1,219 @@
+package demoview
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/lipgloss"
+
+	"github.com/headgate-io/headgate/demo"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares a text with a file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; look at it and run with -update. Got:\n%s", file, got)
+	}
+}
+
+// course is a demo of 30 s up to a moment, with numbers that are easy to check.
+func course(to time.Duration) []demo.Snapshot {
+	var all []demo.Snapshot
+	for at := LiveEvery; at <= to; at += LiveEvery {
+		n := int64(at / LiveEvery)
+		s := demo.Snapshot{
+			Elapsed: at, Total: 30 * time.Second, Phase: demo.PhaseBefore,
+			Gateway: "http://127.0.0.1:8080", Policy: "examples/shop/policy.yaml", Store: "memory",
+			Requests: 1100 * n, Allowed: 100 * n, Denied: 1000 * n,
+			Shoppers: demo.Audience{Served: 99 * n, Denied: n}, Bots: demo.Audience{Served: n, Denied: 999 * n},
+			ByRule: []demo.RuleCount{
+				{Rule: "login-device", Denied: 600 * n}, {Rule: "sms-phone", Denied: 300 * n},
+				{Rule: "buy-device", Denied: 90 * n}, {Rule: "buy-user", Denied: 9 * n}, {Rule: "list:scanners", Denied: n},
+			},
+			Sale:      demo.Sale{Stock: 100},
+			LatencyMS: demo.Spread{P50: 5.25, P99: 71.5}, RecentMS: demo.Spread{P50: 4.75, P99: 102.4},
+			AddedUS: demo.Spread{P50: 207, P99: 2970}, DecisionUS: demo.Spread{P50: 6, P99: 44},
+		}
+		if at > 12*time.Second {
+			s.Phase, s.Sale = demo.PhaseSale, demo.Sale{Stock: 100, Sold: 62, ToShoppers: 58, ToBots: 4}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func show(width, height int, past []demo.Snapshot) model {
+	var m tea.Model = model{style: newStyles(lipgloss.NewRenderer(io.Discard)), quit: func() {}, width: 80, height: 24}
+	m, _ = m.Update(tea.WindowSizeMsg{Width: width, Height: height})
+	for _, s := range past {
+		m, _ = m.Update(s)
+	}
+	return m.(model)
+}
+
+func TestRender(t *testing.T) {
+	t.Parallel()
+	for name, m := range map[string]model{
+		"80x24.txt":  show(80, 24, course(13*time.Second)),
+		"120x40.txt": show(120, 40, course(13*time.Second)),
+		"60x18.txt":  show(60, 18, course(13*time.Second)),
+		"first.txt":  show(80, 24, course(LiveEvery)),
+		"empty.txt":  show(80, 24, nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			golden(t, name, m.View())
+		})
+	}
+}
+
+// TestRenderFits: whatever the terminal's size, nothing is wider or higher than it.
+func TestRenderFits(t *testing.T) {
+	t.Parallel()
+	for _, past := range [][]demo.Snapshot{nil, course(LiveEvery), course(30 * time.Second), make([]demo.Snapshot, keep+50)} {
+		for _, width := range []int{1, 10, 39, 40, 41, 80, 141, 500} {
+			for _, height := range []int{1, 2, 10, 19, 20, 24, 200} {
+				lines := strings.Split(show(width, height, past).View(), "\n")
+				if len(past) > 0 && len(lines) > max(height, 2) {
+					t.Errorf("%dx%d: %d lines", width, height, len(lines))
+				}
+				for _, line := range lines {
+					if len(past) > 0 && lipgloss.Width(line) > max(width, 2) {
+						t.Errorf("%dx%d: a line is %d wide: %q", width, height, lipgloss.Width(line), line)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	for key, ends := range map[string]bool{"q": true, "ctrl+c": true, "esc": true, "x": false} {
+		quit := 0
+		m := show(80, 24, course(time.Second))
+		m.quit = func() { quit++ }
+		msg := tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(key)}
+		switch key {
+		case "ctrl+c":
+			msg = tea.KeyMsg{Type: tea.KeyCtrlC}
+		case "esc":
+			msg = tea.KeyMsg{Type: tea.KeyEsc}
+		}
+		after, _ := m.Update(msg)
+		if (quit == 1) != ends {
+			t.Errorf("%s: quit was called %d times", key, quit)
+		}
+		if said := strings.Contains(after.View(), "closing"); said != ends {
+			t.Errorf("%s: the view says that it closes: %v", key, said)
+		}
+	}
+}
+
+// TestLive runs the program on a pipe: it shows what it is told, hears the keyboard and gives the terminal back.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	keyboard, hand := io.Pipe()
+	defer hand.Close()
+	quit := make(chan struct{})
+	var out bytes.Buffer // read after Close only
+	l := StartLive(keyboard, &out, func() { close(quit) })
+	for _, s := range course(2 * time.Second) {
+		l.Watch(s)
+	}
+	if _, err := hand.Write([]byte("q")); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-quit:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the q was not heard")
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"HEADGATE demo", "\x1b[?1049h", "\x1b[?1049l"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the output has no %q", want)
+		}
+	}
+}
+
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	watch := Plain(&b)
+	past := course(13 * time.Second)
+	for i := 1; i < len(past); i += 2 {
+		watch(past[i])
+	}
+	golden(t, "plain.txt", b.String())
+}
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	sum := demo.Summary{
+		DurationS: 30.1, Policy: "examples/shop/policy.yaml", Store: "memory",
+		Requests: 104_605, Allowed: 8_128, Denied: 96_477, Shoppers: demo.Audience{Served: 7_638, Denied: 29},
+		Bots: demo.Audience{Served: 490, Denied: 96_448}, Sale: demo.Sale{Stock: 100, Sold: 100, ToShoppers: 92, ToBots: 8},
+		SMSSent: demo.SMS{Shoppers: 400, Bots: 50}, LatencyMS: demo.Spread{P50: 5.86, P99: 71.2},
+		AddedLatencyUS: demo.Spread{P50: 207, P99: 2970}, DecisionUS: demo.Spread{P50: 6, P99: 44},
+		DeniedByRule: map[string]int64{"sms-phone": 32_423, "login-device": 32_363, "buy-device": 31_573, "buy-user": 118},
+	}
+	golden(t, "report.txt", Report(&sum))
+	sum.Interrupted, sum.Sale.Oversold, sum.DeniedByRule = true, 3, nil
+	golden(t, "report-bad.txt", Report(&sum))
+}
+
+func TestShort(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "–", time.Microsecond: "1µs", 999 * time.Microsecond: "999µs", 999_600: "1.00ms", 9994 * time.Microsecond: "9.99ms",
+		9996 * time.Microsecond: "10.0ms", 99_960 * time.Microsecond: "100ms", time.Second: "1.00s", time.Minute: "60.00s",
+	} {
+		if got := short(d); got != want {
+			t.Errorf("%s: got %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestGrouped(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567", 100_000: "100,000"} {
+		if got := grouped(n); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestPercent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		part, total int64
+		want        string
+	}{{0, 0, "–"}, {0, 5, "0.0%"}, {1, 5000, "<0.1%"}, {4999, 5000, ">99.9%"}, {5000, 5000, "100.0%"}, {1, 3, "33.3%"}} {
+		if got := percent(c.part, c.total); got != c.want {
+			t.Errorf("%d of %d: got %s, want %s", c.part, c.total, got, c.want)
+		}
+	}
+}
