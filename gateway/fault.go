@@ -63,14 +63,14 @@ func (x *exchange) fail(f *fault) {
 // sent.
 func (x *exchange) upstreamFailed(err error) {
 	switch failure := x.body.failure(); {
-	case x.r.Context().Err() != nil:
-		x.abort()
-	case errors.Is(failure, errSlowBody):
+	case errors.Is(failure, errSlowBody): // before the context, which net/http ends when a read has failed
 		x.fail(&fault{status: http.StatusRequestTimeout, code: "body_too_slow", detail: "The body of the request came too slowly.", close: true})
 		return
 	case errors.Is(failure, errLongBody):
 		x.fail(&fault{status: http.StatusRequestEntityTooLarge, code: "body_too_large", detail: "The body of the request is too long.", close: true})
 		return
+	case x.r.Context().Err() != nil:
+		x.abort()
 	case failure != nil:
 		x.fail(faultMalformed("its body cannot be read"))
 		return

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -17,16 +19,22 @@ const copyBuffer = 32 << 10
 
 // forward sends the request to the service and its answer to the client.
 func (x *exchange) forward() {
-	out := x.outgoing()
-	transport := x.g.transport
-	if x.websock {
-		transport = x.g.tunnels
+	if r := x.r; r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody {
+		x.body = newPacedBody(x)
 	}
-	hints := &earlyHints{x: x}
-	out = out.WithContext(httptrace.WithClientTrace(out.Context(), &httptrace.ClientTrace{Got1xxResponse: hints.pass}))
+	if x.g.lanes != nil && (x.g.transport == nil || x.websock) {
+		x.forwardOnLane()
+	} else {
+		x.forwardByTransport()
+	}
+}
+
+func (x *exchange) forwardOnLane() {
+	t := &trip{x: x}
+	whole := false
+	defer func() { t.end(whole) }()
 	sent := time.Now()
-	res, err := transport.RoundTrip(out)
-	hints.end()
+	res, err := t.run()
 	answered := time.Now()
 	x.upstreamTime = answered.Sub(sent)
 	if err != nil {
@@ -35,10 +43,33 @@ func (x *exchange) forward() {
 	}
 	defer func() { x.rest = time.Since(answered) }()
 	if res.StatusCode == http.StatusSwitchingProtocols {
-		x.tunnel(res)
+		x.tunnel(res, stream{t.lane})
 		return
 	}
-	x.respond(res)
+	x.respond(res, t.soon)
+	whole = true
+}
+
+func (x *exchange) forwardByTransport() {
+	hints := &earlyHints{x: x}
+	out := x.outgoing(httptrace.WithClientTrace(x.r.Context(), &httptrace.ClientTrace{Got1xxResponse: hints.pass}))
+	sent := time.Now()
+	res, err := x.g.transport.RoundTrip(out)
+	hints.end()
+	answered := time.Now()
+	x.upstreamTime = answered.Sub(sent)
+	if err != nil {
+		x.upstreamFailed(err)
+		return
+	}
+	defer res.Body.Close()
+	defer func() { x.rest = time.Since(answered) }()
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		service, _ := res.Body.(io.ReadWriteCloser)
+		x.tunnel(res, service)
+		return
+	}
+	x.respond(res, func() bool { return res.ContentLength > 0 }) // a guess: the transport does not tell
 }
 
 // earlyHints passes 1xx answers on. They come on a goroutine of the transport, until the real answer is there.
@@ -61,16 +92,25 @@ func (e *earlyHints) pass(status int, header textproto.MIMEHeader) error {
 	if e.over || status == http.StatusContinue || status == http.StatusSwitchingProtocols {
 		return nil
 	}
-	h := e.x.w.Header()
-	copyHeader(h, http.Header(header))
-	e.x.w.WriteHeader(status)
-	clear(h)
+	e.x.inform(status, http.Header(header))
 	return nil
 }
 
-// respond passes the answer of the service on.
-func (x *exchange) respond(res *http.Response) {
-	defer res.Body.Close()
+// inform passes a 1xx answer on to a client that knows them.
+func (x *exchange) inform(status int, header http.Header) {
+	if !x.r.ProtoAtLeast(1, 1) {
+		return
+	}
+	h := x.w.Header()
+	kept := maps.Clone(h)
+	copyHeader(h, header)
+	x.w.WriteHeader(status)
+	clear(h)
+	maps.Copy(h, kept)
+}
+
+// respond passes the answer of the service on. soon tells whether a part of its body is here.
+func (x *exchange) respond(res *http.Response, soon func() bool) {
 	h := x.Header()
 	copyHeader(h, res.Header)
 	httpverdict.SetHeaders(h, x.verdict)
@@ -83,7 +123,7 @@ func (x *exchange) respond(res *http.Response) {
 		h["Trailer"] = []string{strings.Join(names, ", ")}
 	}
 	x.WriteHeader(res.StatusCode)
-	if err := x.copyBody(res); err != nil {
+	if err := x.copyBody(res, soon); err != nil {
 		if x.r.Context().Err() == nil && err != errClient {
 			x.warn("the upstream broke off its answer", err)
 		}
@@ -96,7 +136,7 @@ func (x *exchange) copyTrailers(res *http.Response, announced int) {
 	if len(res.Trailer) == 0 {
 		return
 	}
-	_ = http.NewResponseController(x.w).Flush() // trailers need chunks: keep net/http from counting a short body
+	x.flush() // trailers need chunks: keep net/http from counting a short body
 	prefix := ""
 	if len(res.Trailer) != announced {
 		prefix = http.TrailerPrefix
@@ -110,17 +150,16 @@ func (x *exchange) copyTrailers(res *http.Response, announced int) {
 }
 
 // errClient says that the client, not the service, broke off.
-var errClient = io.ErrClosedPipe
+var errClient = errors.New("the client takes no more")
 
-// copyBody passes a body on as it comes: what has been read is flushed before more is awaited, unless that was all.
-func (x *exchange) copyBody(res *http.Response) error {
+// copyBody passes a body on as it comes: what there is is flushed before more is awaited, unless that was all.
+func (x *exchange) copyBody(res *http.Response, soon func() bool) error {
 	left := res.ContentLength
-	flush := func() error { return nil }
-	if f, ok := x.w.(http.Flusher); ok {
-		flush = func() error { f.Flush(); return nil }
+	if x.r.Method == http.MethodHead || left == 0 {
+		return nil
 	}
-	if left < 0 && x.r.Method != http.MethodHead {
-		flush() // the header at once: the first byte may be long in coming
+	if !soon() {
+		x.flush() // the header at once: the first byte may be long in coming
 	}
 	buffer := x.g.buffers.Get().(*[copyBuffer]byte)
 	defer x.g.buffers.Put(buffer)
@@ -130,9 +169,7 @@ func (x *exchange) copyBody(res *http.Response) error {
 			if werr := x.send(buffer[:n]); werr != nil {
 				return errClient
 			}
-			if left -= int64(n); left != 0 {
-				flush()
-			}
+			left -= int64(n)
 		}
 		if err == io.EOF {
 			return nil
@@ -140,6 +177,15 @@ func (x *exchange) copyBody(res *http.Response) error {
 		if err != nil {
 			return err
 		}
+		if left != 0 {
+			x.flush()
+		}
+	}
+}
+
+func (x *exchange) flush() {
+	if f, ok := x.w.(http.Flusher); ok {
+		f.Flush()
 	}
 }
 

@@ -16,12 +16,13 @@ const ReservedPrefix = "/_headgate/"
 type Gateway struct {
 	cfg       Config
 	up        upstream
-	transport http.RoundTripper
-	tunnels   http.RoundTripper // for upgrades, which need HTTP/1.1
+	lanes     *lanes            // for HTTP/1.1 without TLS, also for the upgrades to an h2c service; nil for https
+	transport http.RoundTripper // for the rest; nil for http
 	holds     *httpverdict.Holds
 	inflight  atomic.Int64
 	open      atomic.Int64 // tunnels among them
-	buffers   sync.Pool
+	buffers   sync.Pool    // of *[copyBuffer]byte
+	headers   sync.Pool    // of http.Header, empty
 	close     func()
 }
 
@@ -57,6 +58,7 @@ func New(cfg Config) (*Gateway, error) {
 	}
 	g := &Gateway{cfg: cfg, up: up, holds: httpverdict.NewHolds(cfg.MaxHeld)}
 	g.buffers.New = func() any { return new([copyBuffer]byte) }
+	g.headers.New = func() any { return make(http.Header, 16) }
 	g.connect()
 	return g, nil
 }

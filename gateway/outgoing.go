@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -10,18 +11,18 @@ import (
 )
 
 // outgoing returns the request to the service: the judged path and host, the headers that pass, the body as a stream.
-func (x *exchange) outgoing() *http.Request {
+func (x *exchange) outgoing(ctx context.Context) *http.Request {
 	r := x.r
-	out := r.WithContext(r.Context())
+	out := r.WithContext(ctx)
 	out.URL = &url.URL{
 		Scheme: x.g.up.scheme, Host: x.g.up.host, Opaque: x.g.up.base + x.judged.Path,
 		RawQuery: r.URL.RawQuery, ForceQuery: r.URL.ForceQuery,
 	}
-	out.Header = x.outgoingHeader()
+	out.Header = make(http.Header, len(r.Header)+6)
+	x.outgoingHeader(out.Header)
 	out.RequestURI, out.TransferEncoding, out.Close, out.Trailer = "", nil, false, nil
 	out.Body = nil // nil lets the transport repeat a request on a connection that the service had just closed
-	if r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody {
-		x.body = newPacedBody(x)
+	if x.body != nil {
 		out.Body = x.body
 		if out.Trailer = x.body.trailer; out.Trailer != nil {
 			out.ContentLength = -1 // HTTP/1.1 has trailers after chunks only
@@ -30,12 +31,11 @@ func (x *exchange) outgoing() *http.Request {
 	return out
 }
 
-// outgoingHeader shares the values of the headers that pass, and adds the gateway's own.
-func (x *exchange) outgoingHeader() http.Header {
+// outgoingHeader fills an empty header: it shares the values of those that pass, and adds the gateway's own.
+func (x *exchange) outgoingHeader(out http.Header) {
 	in := x.r.Header
 	peer := hostOnly(x.r.RemoteAddr)
 	believed := x.verdict.ClientIP.IsValid() && x.verdict.ClientIP != x.judged.Peer
-	out := make(http.Header, len(in)+6)
 	for name, values := range in {
 		if x.g.passes(name, believed) {
 			out[name] = values
@@ -79,7 +79,6 @@ func (x *exchange) outgoingHeader() http.Header {
 	if _, given := out["User-Agent"]; !given {
 		out["User-Agent"] = nil // else net/http would add its own
 	}
-	return out
 }
 
 func scheme(r *http.Request) string {

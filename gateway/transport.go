@@ -7,30 +7,42 @@ import (
 	"time"
 )
 
-// connect makes the transports to the service.
+// connect makes the ways to the service: lanes to one that speaks HTTP/1.1 without TLS, net/http's transport to others.
 func (g *Gateway) connect() {
-	main, h1 := new(http.Protocols), new(http.Protocols)
-	h1.SetHTTP1(true)
-	switch {
-	case g.up.h2c:
-		main.SetUnencryptedHTTP2(true)
-	case g.up.scheme == "https":
-		main.SetHTTP1(true)
-		main.SetHTTP2(true)
-	default:
-		main.SetHTTP1(true)
+	if g.up.scheme == "http" {
+		g.lanes = newLanes(g.cfg.MaxIdleConns, func(ctx context.Context) (net.Conn, error) {
+			return g.dial(ctx, "tcp", g.up.host)
+		})
+		g.close = g.lanes.close
 	}
-	transport := g.newTransport(main)
-	g.transport, g.tunnels, g.close = transport, transport, transport.CloseIdleConnections
-	if g.up.h2c { // an upgrade needs HTTP/1.1
-		tunnels := g.newTransport(h1)
-		g.tunnels = tunnels
-		g.close = func() { transport.CloseIdleConnections(); tunnels.CloseIdleConnections() }
+	if g.up.scheme == "http" && !g.up.h2c {
+		return
+	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(!g.up.h2c)
+	protocols.SetHTTP2(!g.up.h2c)
+	protocols.SetUnencryptedHTTP2(g.up.h2c)
+	transport := g.newTransport(protocols)
+	g.transport = transport
+	g.close = func() {
+		transport.CloseIdleConnections()
+		if g.lanes != nil {
+			g.lanes.close()
+		}
 	}
 }
 
-func (g *Gateway) newTransport(protocols *http.Protocols) *http.Transport {
+// dial connects to the service.
+func (g *Gateway) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: g.cfg.ConnectTimeout}
+	conn, err := dialer.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return newGuardedConn(conn, g.cfg.Stall, g.cfg.MinRate), nil
+}
+
+func (g *Gateway) newTransport(protocols *http.Protocols) *http.Transport {
 	return &http.Transport{
 		Protocols:             protocols,
 		TLSClientConfig:       g.cfg.UpstreamTLS.Clone(),
@@ -49,12 +61,6 @@ func (g *Gateway) newTransport(protocols *http.Protocols) *http.Transport {
 			MaxReceiveBufferPerConnection: 4<<20 - 1,
 			MaxReceiveBufferPerStream:     1 << 20,
 		},
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return newGuardedConn(conn, g.cfg.Stall, g.cfg.MinRate), nil
-		},
+		DialContext: g.dial,
 	}
 }
