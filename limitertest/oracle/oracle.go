@@ -39,7 +39,8 @@ type store struct {
 	clock func() time.Time
 
 	mu      sync.Mutex
-	entries map[identity]entry // guarded by mu
+	entries map[identity]entry        // guarded by mu
+	zones   map[string]*time.Location // guarded by mu
 }
 
 // New returns an empty Oracle.
@@ -47,7 +48,7 @@ func New(cfg Config) *Oracle {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Oracle{view{store: &store{clock: cfg.Now, entries: map[identity]entry{}}}}
+	return &Oracle{view{store: &store{clock: cfg.Now, entries: map[identity]entry{}, zones: map[string]*time.Location{}}}}
 }
 
 // At returns the oracle at a time.
@@ -122,7 +123,7 @@ func (s *store) refundOne(now int64, c *headgate.Charge, r *headgate.Receipt) {
 	}
 	id := identity{c.Slot, c.Key}
 	e := s.entries[id]
-	m, same := normalise(e.state, c.Limit, now)
+	m, same := s.normalise(e.state, c.Limit, now)
 	if e.state == nil || same == fresh || !m.refund(amount, r.Mark, c.Holder) {
 		r.Charged = 0
 		return

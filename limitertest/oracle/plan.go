@@ -76,7 +76,7 @@ type plan struct {
 func (s *store) plan(now int64, c *headgate.Charge) *plan {
 	p := &plan{id: identity{c.Slot, c.Key}, charge: c}
 	p.entry = s.entries[p.id]
-	p.model, p.change = normalise(p.entry.state, c.Limit, now)
+	p.model, p.change = s.normalise(p.entry.state, c.Limit, now)
 	p.answer = p.judge(now)
 	return p
 }
@@ -143,20 +143,20 @@ func (s *store) settleUp(p *plan, through bool) headgate.Outcome {
 }
 
 // normalise returns the model of a stored state under a limit: healed first, then converted.
-func normalise(s state, limit headgate.Limit, now int64) (model, change) {
+func (s *store) normalise(old state, limit headgate.Limit, now int64) (model, change) {
 	switch l := limit.(type) {
 	case headgate.TokenBucket:
-		return newToken(s, l, now)
+		return newToken(old, l, now)
 	case headgate.LeakyBucket:
-		return newLeaky(s, l, now)
+		return newLeaky(old, l, now)
 	case headgate.FixedWindow:
-		return newWindow(s, l, now)
+		return newWindow(old, l, s.location(l), now)
 	case headgate.SlidingLog:
-		return newLog(s, l, now)
+		return newLog(old, l, now)
 	case headgate.SlidingWindow:
-		return newCells(s, l, now)
+		return newCells(old, l, now)
 	case headgate.Concurrency:
-		return newSlots(s, l, now)
+		return newSlots(old, l, now)
 	}
 	return nothing{}, fresh
 }

@@ -35,13 +35,13 @@ type windowModel struct {
 	now   int64
 }
 
-func newWindow(old state, l headgate.FixedWindow, now int64) (model, change) {
+func newWindow(old state, l headgate.FixedWindow, loc *time.Location, now int64) (model, change) {
 	if l.Count() == 0 {
 		return nothing{}, fresh
 	}
 	kind := windowKind{period: inMicros(l.Period())}
 	kind.unit, kind.zone = l.Calendar()
-	start, end := kind.around(now)
+	start, end := kind.around(now, loc)
 	m := &windowModel{windowState{windowKind: kind, start: start, end: end}, l.Count(), now}
 	s, ok := old.(windowState)
 	switch {
@@ -105,17 +105,27 @@ func (m *windowModel) stored() state {
 }
 
 // around returns the window that a time lies in.
-func (k windowKind) around(now int64) (start, end int64) {
+func (k windowKind) around(now int64, loc *time.Location) (start, end int64) {
 	if k.unit == headgate.NotCalendar {
 		start = floorTo(now, k.period)
 		return start, start + k.period
-	}
-	loc, err := time.LoadLocation(k.zone)
-	if err != nil {
-		loc = time.UTC // a limit with an unknown zone cannot be made
 	}
 	if k.unit == headgate.Hour {
 		return hourAround(now, loc)
 	}
 	return dateWindow(now, k.unit, loc)
+}
+
+// location returns the zone of a limit, read once.
+func (s *store) location(l headgate.FixedWindow) *time.Location {
+	_, zone := l.Calendar()
+	if loc, ok := s.zones[zone]; ok {
+		return loc
+	}
+	loc, err := time.LoadLocation(zone)
+	if err != nil {
+		loc = time.UTC // a limit with an unknown zone cannot be made
+	}
+	s.zones[zone] = loc
+	return loc
 }
