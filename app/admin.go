@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -30,10 +29,10 @@ type admin struct {
 func listenAdmin(ctx context.Context, address, token string) (net.Listener, error) {
 	resolved, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("admin: %q is no address to listen on; write one such as 127.0.0.1:9090", address)
+		return nil, usagef("admin: %q is no address to listen on; write one such as 127.0.0.1:9090", address)
 	}
 	if !resolved.IP.IsLoopback() && token == "" {
-		return nil, fmt.Errorf("admin: %s can be reached from other machines, and there is no token; "+
+		return nil, usagef("admin: %s can be reached from other machines, and there is no token; "+
 			"listen on 127.0.0.1:%d, or set HEADGATE_ADMIN_TOKEN", address, resolved.Port)
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", resolved.String())

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/headgate-io/headgate/gateway"
-	"github.com/headgate-io/headgate/policy"
 )
 
 // ServeConfig says what to guard and how. Policy, Upstream and Listen have no default.
@@ -77,7 +76,7 @@ func (s *service) build(ctx context.Context) error {
 	if err != nil {
 		return &UsageError{err}
 	}
-	p, err := policy.Load(s.cfg.Policy)
+	p, err := LoadPolicy(s.cfg.Policy)
 	if err != nil {
 		return err
 	}
@@ -104,7 +103,9 @@ func (s *service) buildGateway() (err error) {
 		return &UsageError{err}
 	}
 	s.closers = append(s.closers, s.gateway.Close)
-	s.server, err = gateway.NewServer(gateway.ServerConfig{Handler: s.gateway, Logger: s.cfg.Log, DrainTimeout: s.cfg.Drain})
+	s.server, err = gateway.NewServer(gateway.ServerConfig{
+		Handler: withoutForged(s.guard.Policy(), s.gateway), Logger: s.cfg.Log, DrainTimeout: s.cfg.Drain,
+	})
 	return err
 }
 

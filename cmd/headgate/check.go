@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate-io/headgate/app"
 	"github.com/headgate-io/headgate/policy"
 )
 
@@ -41,7 +42,7 @@ func newCheck(std streams) *cobra.Command {
 			for _, file := range files {
 				c, err := check(file)
 				if err != nil {
-					return usagef("%w", err)
+					return err
 				}
 				if !c.Valid {
 					code = exitNo
@@ -60,7 +61,7 @@ func newCheck(std streams) *cobra.Command {
 
 // check reads one policy. An error means that there is nothing to judge.
 func check(file string) (checked, error) {
-	p, err := policy.Load(file)
+	p, err := app.LoadPolicy(file)
 	var bad *policy.Error
 	switch {
 	case err == nil:

@@ -1,0 +1,261 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// logLines is a log that a test can wait on.
+type logLines struct {
+	w     *io.PipeWriter
+	lines chan string
+}
+
+func newLogLines(t *testing.T) *logLines {
+	t.Helper()
+	r, w := io.Pipe()
+	l := &logLines{w: w, lines: make(chan string, 100)}
+	go func() {
+		defer close(l.lines)
+		for scan := bufio.NewScanner(r); scan.Scan(); {
+			l.lines <- scan.Text()
+		}
+	}()
+	t.Cleanup(func() { _ = w.Close() })
+	return l
+}
+
+func (l *logLines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l.w, nil)) }
+
+// await returns the first line that has a text.
+func (l *logLines) await(t *testing.T, text string) string {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	var seen []string
+	for {
+		select {
+		case line, ok := <-l.lines:
+			if !ok {
+				t.Fatalf("the log ended without %q:\n%s", text, strings.Join(seen, "\n"))
+			}
+			if strings.Contains(line, text) {
+				return line
+			}
+			seen = append(seen, line)
+		case <-deadline:
+			t.Fatalf("the log has no %q after 10 s:\n%s", text, strings.Join(seen, "\n"))
+		}
+	}
+}
+
+func writePolicy(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+const twoAnHour = `version: 1
+clients:
+  trusted_proxies: [10.0.0.0/8]
+dimensions:
+  user: {header: X-User-Id, trusted: true}
+rules:
+  - name: front
+    key: [ip]
+    limits: [fixed_window 2/1h]
+`
+
+// running is a service in the middle of its work.
+type running struct {
+	log   *logLines
+	url   string
+	admin string
+	stop  context.CancelFunc
+	done  chan error
+}
+
+// start serves and waits for the line that says so.
+func start(t *testing.T, cfg ServeConfig) *running {
+	t.Helper()
+	r := &running{log: newLogLines(t), done: make(chan error, 1)}
+	cfg.Log = r.log.logger()
+	if cfg.Listen == "" {
+		cfg.Listen = "127.0.0.1:0"
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r.stop = cancel
+	t.Cleanup(cancel)
+	go func() {
+		err := Serve(ctx, cfg)
+		_ = r.log.w.Close()
+		r.done <- err
+	}()
+	line := r.log.await(t, "headgate guards")
+	at := regexp.MustCompile(`listen=(\S+) .*admin=(\S+)`).FindStringSubmatch(line)
+	if at == nil {
+		t.Fatalf("the first line says too little: %s", line)
+	}
+	r.url, r.admin = "http://"+at[1], "http://"+at[2]
+	return r
+}
+
+// get returns the status and body of an answer; the connection is not kept.
+func get(t *testing.T, url string, headers ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+		}
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+func TestServeGuards(t *testing.T) {
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "user=%q", r.Header.Get("X-User-Id"))
+	}))
+	defer service.Close()
+	r := start(t, ServeConfig{Policy: writePolicy(t, twoAnHour), Upstream: service.URL, Admin: "127.0.0.1:0"})
+	for i, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
+		status, body := get(t, r.url, "X-User-Id", "admin")
+		if status != want {
+			t.Errorf("request %d: got %d, want %d", i, status, want)
+		}
+		if status == http.StatusOK && body != `user=""` {
+			t.Errorf("a header that nobody may set reached the service: %s", body)
+		}
+	}
+	if status, body := get(t, r.admin+"/readyz"); status != http.StatusOK || body != "{\"status\":\"ready\"}\n" {
+		t.Errorf("readyz: %d %s", status, body)
+	}
+	r.stop()
+	if err := <-r.done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServeDrains: a request that is under way when the process is asked to stop gets its answer, and nobody else is let in.
+func TestServeDrains(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(entered)
+		<-leave
+		fmt.Fprint(w, "done")
+	}))
+	defer service.Close()
+	r := start(t, ServeConfig{Policy: writePolicy(t, "version: 1\nrules: []\n"), Upstream: service.URL})
+	answered := make(chan string, 1)
+	go func() {
+		_, body := get(t, r.url)
+		answered <- body
+	}()
+	<-entered
+	r.stop()
+	r.log.await(t, "stopping")
+	for closed := false; !closed; {
+		c, err := net.DialTimeout("tcp", strings.TrimPrefix(r.url, "http://"), time.Second)
+		closed = err != nil
+		if err == nil {
+			_ = c.Close()
+		}
+	}
+	select {
+	case err := <-r.done:
+		t.Fatalf("it ended with a request under way: %v", err)
+	default:
+	}
+	close(leave)
+	if body := <-answered; body != "done" {
+		t.Errorf("the request under way got %q", body)
+	}
+	if err := <-r.done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	busy, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	good := writePolicy(t, twoAnHour)
+	for name, c := range map[string]struct {
+		cfg   ServeConfig
+		says  string
+		usage bool
+	}{
+		"busy":            {ServeConfig{Listen: busy.Addr().String()}, "listen: " + busy.Addr().String() + " is in use by another process", false},
+		"no address":      {ServeConfig{Listen: "127.0.0.1"}, `listen: "127.0.0.1" is no address to listen on`, true},
+		"not ours":        {ServeConfig{Listen: "192.0.2.1:0"}, "192.0.2.1:0 is no address of this machine", false},
+		"busy admin":      {ServeConfig{Admin: busy.Addr().String()}, "admin: " + busy.Addr().String() + " is in use", false},
+		"open admin":      {ServeConfig{Admin: "0.0.0.0:0"}, "admin: 0.0.0.0:0 can be reached from other machines, and there is no token", true},
+		"open admin 2":    {ServeConfig{Admin: ":0"}, "can be reached from other machines", true},
+		"odd admin":       {ServeConfig{Admin: "nowhere"}, `admin: "nowhere" is no address to listen on`, true},
+		"no policy":       {ServeConfig{Policy: "missing.yaml"}, "policy missing.yaml cannot be opened", true},
+		"bad policy":      {ServeConfig{Policy: writePolicy(t, "version: 1\nrulse: []\n")}, "policy.yaml:2:1: ", false},
+		"bad upstream":    {ServeConfig{Upstream: "ftp://x"}, `upstream "ftp://x" has no scheme out of`, true},
+		"secret upstream": {ServeConfig{Upstream: "http://me:hunter2@x"}, "has more than scheme, host, port and path", true},
+		"bad store":       {ServeConfig{Store: "mysql://me:hunter2@x"}, `"mysql://" is not a known kind of store`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.cfg.Policy == "" {
+				c.cfg.Policy = good
+			}
+			if c.cfg.Upstream == "" {
+				c.cfg.Upstream = "http://127.0.0.1:9"
+			}
+			if c.cfg.Listen == "" {
+				c.cfg.Listen = "127.0.0.1:0"
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			err := Serve(ctx, c.cfg)
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("got %v, want an error that says %q", err, c.says)
+			}
+			var usage *UsageError
+			if errors.As(err, &usage) != c.usage {
+				t.Errorf("%v: usage error %v, want %v", err, !c.usage, c.usage)
+			}
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the error shows a password: %v", err)
+			}
+		})
+	}
+}
