@@ -10,18 +10,19 @@ const anyRoute = "/**"
 
 // index finds the rules that a request may match without looking at the others.
 type index struct {
-	exact  *trieNode // patterns as they are
-	folded *trieNode // patterns with ignore_case, in lower case
+	root *trieNode // of the patterns; nil if there are none
 	// byHost has the rules without paths, by host; wildcards by the part after "*".
 	byHost map[string][]int32
 	// always are the rules with neither paths nor hosts.
 	always []int32
-	depth  int // of the deepest pattern
+	depth  int  // of the deepest pattern
+	folds  bool // whether a pattern ignores case
 }
 
 // trieNode is a segment of patterns. Each node is visited at most once per request.
 type trieNode struct {
 	literals map[string]*trieNode
+	folded   map[string]*trieNode // of patterns with ignore_case, in lower case
 	param    *trieNode
 	ends     []ending // patterns that end here
 	prefixes []ending // patterns that go on with /**
@@ -44,17 +45,14 @@ func newIndex(rules []rule) index {
 		m, r := &rules[i].match, int32(i)
 		switch {
 		case len(m.paths) > 0:
-			root := &x.exact
-			if m.ignoreCase {
-				root = &x.folded
-			}
-			if *root == nil {
-				*root = &trieNode{}
+			if x.root == nil {
+				x.root = &trieNode{}
 			}
 			for _, p := range m.paths {
-				(*root).insert(p, r)
+				x.root.insert(p, r, m.ignoreCase)
 				x.depth = max(x.depth, len(p.segments))
 			}
+			x.folds = x.folds || m.ignoreCase
 		case len(m.hosts) > 0:
 			for _, h := range m.hosts {
 				x.byHost[h] = append(x.byHost[h], r)
@@ -77,24 +75,9 @@ func (x *index) everyRequest(rules []rule) int {
 	return n
 }
 
-func (n *trieNode) insert(p pattern, rule int32) {
+func (n *trieNode) insert(p pattern, rule int32, fold bool) {
 	for _, s := range p.segments {
-		if s.param {
-			if n.param == nil {
-				n.param = &trieNode{}
-			}
-			n = n.param
-			continue
-		}
-		next := n.literals[s.literal]
-		if next == nil {
-			if n.literals == nil {
-				n.literals = make(map[string]*trieNode)
-			}
-			next = &trieNode{}
-			n.literals[s.literal] = next
-		}
-		n = next
+		n = n.child(s, fold)
 	}
 	if p.prefix {
 		n.prefixes = append(n.prefixes, ending{rule, p.text})
@@ -103,20 +86,48 @@ func (n *trieNode) insert(p pattern, rule int32) {
 	}
 }
 
+// child returns the node of the next segment, and makes it if there is none.
+func (n *trieNode) child(s segment, fold bool) *trieNode {
+	if s.param {
+		if n.param == nil {
+			n.param = &trieNode{}
+		}
+		return n.param
+	}
+	literals := &n.literals
+	if fold {
+		literals = &n.folded
+	}
+	if *literals == nil {
+		*literals = make(map[string]*trieNode)
+	}
+	next := (*literals)[s.literal]
+	if next == nil {
+		next = &trieNode{}
+		(*literals)[s.literal] = next
+	}
+	return next
+}
+
 // walk collects the endings that match, the most specific first: a literal before a parameter before a prefix, from the
-// left. more tells that the path goes on beyond segments.
-func (n *trieNode) walk(segments []string, more bool, found []candidate) []candidate {
-	if len(segments) == 0 {
-		if !more {
+// left.
+func (n *trieNode) walk(path *splitPath, at int, found []candidate) []candidate {
+	if at == len(path.segments) {
+		if !path.more {
 			found = appendEndings(found, n.ends)
 		}
 		return appendEndings(found, n.prefixes)
 	}
-	if next := n.literals[segments[0]]; next != nil {
-		found = next.walk(segments[1:], more, found)
+	if next := n.literals[path.segments[at]]; next != nil {
+		found = next.walk(path, at+1, found)
+	}
+	if n.folded != nil {
+		if next := n.folded[path.lower[at]]; next != nil {
+			found = next.walk(path, at+1, found)
+		}
 	}
 	if n.param != nil {
-		found = n.param.walk(segments[1:], more, found)
+		found = n.param.walk(path, at+1, found)
 	}
 	return appendEndings(found, n.prefixes)
 }
@@ -130,22 +141,11 @@ func appendEndings(found []candidate, endings []ending) []candidate {
 
 // find leaves the candidates for the request in s.found, in the order of the policy, each once, with its route.
 func (x *index) find(s *scratch, path, host string) {
-	s.found = s.found[:0]
-	more := false
-	if x.exact != nil || x.folded != nil {
-		s.segments, more = splitPath(s.segments[:0], path, x.depth)
+	s.found, s.route = s.found[:0], anyRoute
+	if x.root != nil && strings.HasPrefix(path, "/") {
+		s.path.split(path, x.depth, x.folds)
+		s.found = x.root.walk(&s.path, 0, s.found)
 	}
-	onPath := strings.HasPrefix(path, "/")
-	if x.exact != nil && onPath {
-		s.found = x.exact.walk(s.segments, more, s.found)
-	}
-	if x.folded != nil && onPath {
-		for i := range s.segments {
-			s.segments[i] = strings.ToLower(s.segments[i])
-		}
-		s.found = x.folded.walk(s.segments, more, s.found)
-	}
-	s.route = anyRoute
 	if len(s.found) > 0 {
 		s.route = s.found[0].route
 	}
@@ -200,16 +200,31 @@ func (s *scratch) first(rule int32) bool {
 	return true
 }
 
-// splitPath cuts a path into at most depth segments, decoded, and tells whether it goes on.
-func splitPath(segments []string, path string, depth int) (out []string, more bool) {
-	rest := strings.Trim(path, "/")
-	for rest != "" {
-		if len(segments) == depth {
-			return segments, true
+// splitPath is a path in segments, decoded, as far as patterns look at it.
+type splitPath struct {
+	segments []string
+	lower    []string // the same in lower case, if a pattern needs it
+	more     bool     // the path goes on
+}
+
+func (p *splitPath) split(path string, depth int, lower bool) {
+	p.clear()
+	for rest := strings.Trim(path, "/"); rest != ""; {
+		if p.more = len(p.segments) == depth; p.more {
+			return
 		}
 		var word string
 		word, rest, _ = strings.Cut(rest, "/")
-		segments = append(segments, decodeSegment(word))
+		word = decodeSegment(word)
+		p.segments = append(p.segments, word)
+		if lower {
+			p.lower = append(p.lower, strings.ToLower(word))
+		}
 	}
-	return segments, false
+}
+
+func (p *splitPath) clear() {
+	clear(p.segments)
+	clear(p.lower)
+	p.segments, p.lower, p.more = p.segments[:0], p.lower[:0], false
 }

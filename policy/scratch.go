@@ -26,7 +26,7 @@ type scratch struct {
 	charges []headgate.Charge
 	// rules has the rule of each charge.
 	rules    []int32
-	segments []string
+	path     splitPath
 	decision headgate.Decision
 	ip       [64]byte
 	buf      []byte
@@ -84,8 +84,8 @@ func (s *scratch) end() {
 	clear(s.keys)
 	clear(s.charges)
 	clear(s.found)
-	clear(s.segments)
-	s.charges, s.rules, s.found, s.segments = s.charges[:0], s.rules[:0], s.found[:0], s.segments[:0]
+	s.path.clear()
+	s.charges, s.rules, s.found = s.charges[:0], s.rules[:0], s.found[:0]
 	s.route = ""
 	if cap(s.buf) > 1<<14 {
 		s.buf = nil

@@ -1,0 +1,123 @@
+package policy
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func matches(t *testing.T, p *Policy, path, host string) []string {
+	t.Helper()
+	s := newScratch(p)
+	s.epoch++
+	p.index.find(s, path, host)
+	var got []string
+	for _, c := range s.found {
+		if r := &p.rules[c.rule]; r.match.admits(0, host) {
+			got = append(got, r.name+" "+c.route)
+		}
+	}
+	return got
+}
+
+func TestIndex(t *testing.T) {
+	p, err := Parse("index", []byte(`
+version: 1
+rules:
+  - {name: all, limits: [token_bucket 1/s]}
+  - {name: users, match: {paths: ['/users/{id}', /users/me, '/users/**']}, limits: [token_bucket 1/s]}
+  - {name: prefix, match: {paths: ['/users/**']}, limits: [token_bucket 1/s]}
+  - {name: root, match: {paths: [/]}, limits: [token_bucket 1/s]}
+  - {name: everything, match: {paths: ['/**']}, limits: [token_bucket 1/s]}
+  - {name: slash, match: {paths: ['/a%2Fb', '/café', '/v1/x:y']}, limits: [token_bucket 1/s]}
+  - {name: case, match: {paths: ['/Admin/{Name}'], ignore_case: true}, limits: [token_bucket 1/s]}
+  - {name: host, match: {hosts: [shop.example.com, '*.example.com']}, limits: [token_bucket 1/s]}
+  - {name: host-path, match: {hosts: ['*.example.net'], paths: [/users/me]}, limits: [token_bucket 1/s]}
+  - {name: resting, mode: off, match: {paths: [/x]}, limits: [token_bucket 1/s]}
+`), ParseConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path, host string
+		want       string
+	}{
+		{"/", "", "all / | root / | everything /**"},
+		{"/x", "", "all /** | everything /**"},
+		{"/users/me", "", "all /users/me | users /users/me | prefix /users/** | everything /**"},
+		{"/users/me/", "", "all /users/me | users /users/me | prefix /users/** | everything /**"},
+		{"/users/7", "", "all /users/{id} | users /users/{id} | prefix /users/** | everything /**"},
+		{"/users/7;v=1", "", "all /users/{id} | users /users/{id} | prefix /users/** | everything /**"},
+		{"/users;v=1/me;w", "", "all /users/me | users /users/me | prefix /users/** | everything /**"},
+		{"/users", "", "all /users/** | users /users/** | prefix /users/** | everything /**"},
+		{"/users/7/orders/8/9", "", "all /users/** | users /users/** | prefix /users/** | everything /**"},
+		{"/usersx", "", "all /** | everything /**"},
+		{"/USERS/me", "", "all /** | everything /**"},
+		{"/a%2Fb", "", "all /a%2Fb | everything /** | slash /a%2Fb"},
+		{"/a/b", "", "all /** | everything /**"},
+		{"/caf%C3%A9", "", "all /café | everything /** | slash /café"},
+		{"/v1/x%3Ay", "", "all /v1/x:y | everything /** | slash /v1/x:y"},
+		{"/v1/x:y", "", "all /v1/x:y | everything /** | slash /v1/x:y"},
+		{"/aDMIN/X", "", "all /Admin/{Name} | everything /** | case /Admin/{Name}"},
+		{"*", "", "all /**"},
+		{"/x", "shop.example.com", "all /** | everything /** | host /**"},
+		{"/x", "a.b.example.com", "all /** | everything /** | host /**"},
+		{"/x", "example.com", "all /** | everything /**"},
+		{"/x", "badexample.com", "all /** | everything /**"},
+		{"/users/me", "a.example.net", "all /users/me | users /users/me | prefix /users/** | everything /** | host-path /users/me"},
+		{"/users/me", "example.net", "all /users/me | users /users/me | prefix /users/** | everything /**"},
+	} {
+		if got := strings.Join(matches(t, p, c.path, c.host), " | "); got != c.want {
+			t.Errorf("%s at %q:\ngot  %s\nwant %s", c.path, c.host, got, c.want)
+		}
+	}
+}
+
+// TestIndexAgainstEveryPattern compares the trie with the plain meaning of a pattern.
+func TestIndexAgainstEveryPattern(t *testing.T) {
+	words := []string{"a", "b", "{p}"}
+	var doc strings.Builder
+	doc.WriteString("version: 1\nrules:\n")
+	var patterns []string
+	add := func(p string) {
+		fmt.Fprintf(&doc, "  - {name: r%d, match: {paths: ['%s']}, limits: [token_bucket 1/s]}\n", len(patterns), p)
+		patterns = append(patterns, p)
+	}
+	add("/**")
+	for _, x := range words {
+		add("/" + x)
+		add("/" + x + "/**")
+		for _, y := range words {
+			add("/" + x + "/" + y)
+			add("/" + x + "/" + y + "/**")
+		}
+	}
+	p, err := Parse("patterns", []byte(doc.String()), ParseConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/", "/a", "/c", "/a/b", "/b/c", "/c/a", "/a/b/c", "/c/c/c/c"} {
+		var want []string
+		for i, pattern := range patterns {
+			if plainMatch(strings.Split(pattern, "/")[1:], strings.Split(strings.Trim(path, "/"), "/")) {
+				want = append(want, fmt.Sprintf("r%d %s", i, pattern))
+			}
+		}
+		if got := matches(t, p, path, ""); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\ngot  %q\nwant %q", path, got, want)
+		}
+	}
+}
+
+func plainMatch(pattern, path []string) bool {
+	for i, word := range pattern {
+		if word == "**" {
+			return true
+		}
+		if i >= len(path) || path[i] == "" || word != "{p}" && word != path[i] {
+			return false
+		}
+	}
+	return len(pattern) == len(path)
+}
