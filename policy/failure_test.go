@@ -81,11 +81,21 @@ func (i impatient) Take(ctx context.Context, charges []headgate.Charge, d *headg
 }
 
 func TestFallbackOutlivesTheDeadline(t *testing.T) {
-	e := mustEngine(t, preamble+"rules: [{name: r, limits: [token_bucket 1/s]}]", impatient{}, EngineConfig{Fallback: impatient{}})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if v := e.Decide(ctx, request("GET /")); !v.Allowed() || v.Rule != "r" {
-		t.Errorf("got %+v", v)
+	seen := &diary{}
+	e := mustEngine(t, preamble+"rules: [{name: r, limits: [token_bucket 1/s]}]", impatient{}, EngineConfig{Fallback: impatient{}, Observer: seen})
+	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for _, ctx := range []context.Context{late, gone} {
+		if v := e.Decide(ctx, request("GET /")); !v.Allowed() || v.Rule != "r" {
+			t.Errorf("got %+v", v)
+		}
+	}
+	// A client that goes away is no failure of the store; one that waits in vain may have met one.
+	want := []string{"failed timeout true", `decided "r" allow`, `decided "r" allow`}
+	if !reflect.DeepEqual(seen.lines, want) {
+		t.Errorf("got %q", seen.lines)
 	}
 }
 

@@ -37,7 +37,8 @@ func (e *Engine) fallBack(ctx context.Context, s *scratch, cause error) headgate
 			decided = e.fallback
 		}
 	}
-	if e.observer != nil {
+	// A client that has gone away is no failure of the store.
+	if e.observer != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		e.observer.StoreFailed(string(codeOf(cause)), decided != nil)
 	}
 	return decided
