@@ -16,6 +16,10 @@ func (l *lock) at(now int64, by *headgate.Lockout) lock {
 		return lock{until: now}
 	}
 	n := *l
+	if n.last == 0 { // never shut yet
+		n.until = now
+		return n
+	}
 	n.until = min(n.until, now+inMicros(by.Longest()))
 	return n
 }

@@ -133,6 +133,9 @@ func (s *store) settleUp(p *plan, through bool) headgate.Outcome {
 			p.change, writes = changed, true
 		}
 	}
+	if p.change == fresh && p.entry.state == nil {
+		p.change = kept // nothing was there to be replaced
+	}
 	if writes && p.change != kept {
 		p.entry.state = p.model.stored()
 	}
