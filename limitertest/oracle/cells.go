@@ -136,7 +136,7 @@ func (m *cellModel) charge(cost int64, _ string) int64 {
 }
 
 func (m *cellModel) refund(amount, mark int64, _ string) bool {
-	if len(m.counts) == 0 || mark < m.cell(m.cells) || mark > m.cell(0) {
+	if len(m.counts) == 0 || mark < m.cell(m.cells) || mark > m.cell(0) || mark != floorTo(mark, m.length) {
 		return false
 	}
 	if m.counts[mark] -= amount; m.counts[mark] <= 0 {
