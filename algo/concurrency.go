@@ -19,7 +19,9 @@ type holders struct {
 type leases struct {
 	byEnd  []lease
 	byName map[string]int // index in byEnd
-	latest int64          // no end is later
+	// latest is the latest end, or with stale set only no earlier than it.
+	latest int64
+	stale  bool
 }
 
 type lease struct {
@@ -50,28 +52,30 @@ func (l *leases) Pop() any {
 }
 
 func (l *leases) set(name string, end int64) {
-	l.latest = max(l.latest, end)
 	if i, ok := l.byName[name]; ok {
+		l.noLater(l.byEnd[i].end)
 		l.byEnd[i].end = end
 		heap.Fix(l, i)
-		return
+	} else {
+		if l.byName == nil {
+			l.byName = map[string]int{}
+		}
+		heap.Push(l, lease{name, end})
 	}
-	if l.byName == nil {
-		l.byName = map[string]int{}
+	if end >= l.latest || len(l.byEnd) == 1 {
+		l.latest, l.stale = end, false
 	}
-	if len(l.byEnd) == 0 {
-		l.latest = end
-	}
-	heap.Push(l, lease{name, end})
 }
 
-func (l *leases) remove(name string, now int64) (wasAlive bool) {
-	i, ok := l.byName[name]
-	if !ok {
-		return false
+func (l *leases) remove(name string) {
+	if i, ok := l.byName[name]; ok {
+		l.noLater(l.byEnd[i].end)
+		heap.Remove(l, i)
 	}
-	return heap.Remove(l, i).(lease).end > now
 }
+
+// noLater notes that a lease of this end ends sooner from now on.
+func (l *leases) noLater(end int64) { l.stale = l.stale || end == l.latest }
 
 func (l *leases) alive(name string, now int64) bool {
 	i, ok := l.byName[name]
@@ -95,167 +99,146 @@ func (l *leases) dead(i int, now int64) int {
 	return 1 + l.dead(2*i+1, now) + l.dead(2*i+2, now)
 }
 
-// last returns the latest end; false if there is none.
-func (l *leases) last() (end int64, ok bool) {
-	for i, n := range l.byEnd[len(l.byEnd)/2:] { // the latest is a leaf
-		if i == 0 || n.end > end {
-			end, ok = n.end, true
+// last returns the latest end; 0 if there is none.
+func (l *leases) last() int64 {
+	if l.stale || len(l.byEnd) == 0 {
+		l.latest, l.stale = 0, false
+		for i, n := range l.byEnd[len(l.byEnd)/2:] { // the latest is a leaf
+			if i == 0 || n.end > l.latest {
+				l.latest = n.end
+			}
 		}
 	}
-	return end, ok
+	return l.latest
 }
 
-// heal gives those that began further ahead than a ttl one ttl from now. It returns a healed copy, or l if none did.
-func (l leases) heal(now, ttl int64) (leases, bool) {
-	if len(l.byEnd) == 0 || l.latest <= now+2*ttl {
-		return l, false
-	}
-	healed, changed := leases{byName: make(map[string]int, len(l.byEnd))}, false
-	for _, n := range l.byEnd {
-		if n.end > now+2*ttl {
-			n.end, changed = now+ttl, true
+// endsAfter tells whether any lease ends after a time.
+func (l *leases) endsAfter(t int64) bool { return len(l.byEnd) > 0 && l.last() > t }
+
+// healed returns a copy in which those that began further ahead than a ttl end one ttl from now, without the dead.
+func (l *leases) healed(now, ttl int64) leases {
+	var n leases
+	for _, x := range l.byEnd {
+		if x.end > now+2*ttl {
+			x.end = now + ttl
 		}
-		healed.set(n.name, n.end)
-	}
-	return healed, changed
-}
-
-func (concurrency) normalise(s *state, e *env) (dirty bool) {
-	if s.by != e.limit {
-		if _, ok := s.by.(headgate.Concurrency); !ok {
-			dirty = s.by != nil
-			*s = state{}
+		if x.end > now {
+			n.set(x.name, x.end)
 		}
-		s.by = e.limit
 	}
-	if s.holders == nil {
-		return dirty
-	}
-	ttl := e.limit.(headgate.Concurrency).TTL().Microseconds()
-	live, liveHealed := s.holders.live.heal(e.now, ttl)
-	gone, goneHealed := s.holders.gone.heal(e.now, ttl)
-	if liveHealed || goneHealed {
-		s.holders = &holders{live, gone}
-		dirty = true
-	}
-	return dirty
+	return n
 }
 
-func (s *state) liveHolders(now int64) int64 {
+func (concurrency) normalise(s *state, by headgate.Limit, e *env) change {
+	if _, ok := by.(headgate.Concurrency); !ok {
+		*s = state{}
+		return fresh
+	}
+	h := s.holders
+	if far := e.now + 2*e.length; h.live.endsAfter(far) || h.gone.endsAfter(far) {
+		s.holders = &holders{h.live.healed(e.now, e.length), h.gone.healed(e.now, e.length)}
+		return altered
+	}
+	return kept
+}
+
+func (concurrency) used(s *state, e *env) int64 {
 	if s.holders == nil {
 		return 0
 	}
-	return s.holders.live.count(now)
+	return s.holders.live.count(e.now)
 }
 
-func (concurrency) judge(s *state, e *env, cost int64) judgement {
-	l := e.limit.(headgate.Concurrency)
-	switch {
-	case cost == 0:
-		return passes
-	case s.holders != nil && s.holders.gone.alive(e.holder, e.now):
-		return judgement{reason: headgate.ReasonGone, retry: headgate.Retry{State: headgate.RetryUnknown}}
-	case s.holders != nil && s.holders.live.alive(e.holder, e.now):
-		return passes
-	case s.liveHolders(e.now) < l.Count():
+func (c concurrency) judge(s *state, e *env) judgement {
+	if h := s.holders; h != nil {
+		if h.gone.alive(e.holder, e.now) {
+			return judgement{reason: headgate.ReasonGone, retry: headgate.Retry{State: headgate.RetryUnknown}}
+		}
+		if h.live.alive(e.holder, e.now) {
+			return passes
+		}
+	}
+	if c.used(s, e) < e.size {
 		return passes
 	}
 	return unknown
 }
 
-func (c concurrency) left(s *state, e *env, cost int64) int64 {
-	if cost > 0 && c.judge(s, e, 1).ok {
+func (c concurrency) room(s *state, e *env) int64 {
+	if c.judge(s, e).ok {
 		return 1
 	}
 	return 0
 }
 
-func (concurrency) pay(s *state, e *env, _ int64) int64 {
-	if s.holders == nil {
-		s.holders = &holders{}
-	}
-	s.holders.dropDead(e.now)
-	if !s.holders.live.alive(e.holder, e.now) {
-		s.holders.live.set(e.holder, e.now+e.limit.(headgate.Concurrency).TTL().Microseconds())
+func (concurrency) pay(s *state, e *env) (mark int64) {
+	h := s.own(e.now)
+	if !h.live.alive(e.holder, e.now) {
+		h.live.set(e.holder, e.now+e.length)
 	}
 	return e.now
 }
 
-func (h *holders) dropDead(now int64) {
-	h.live.dropDead(now)
-	h.gone.dropDead(now)
-}
-
-func (concurrency) report(s *state, e *env, o *headgate.Outcome) {
-	o.HasRemaining = true
-	o.Remaining = max(0, e.limit.(headgate.Concurrency).Count()-s.liveHolders(e.now))
-	if s.holders != nil {
-		if end, ok := s.holders.live.last(); ok && end > e.now {
-			o.ResetAfter = micros(end - e.now)
-		}
+// own returns the holders to be changed, without the dead.
+func (s *state) own(now int64) *holders {
+	if s.holders == nil {
+		s.holders = &holders{}
 	}
+	s.holders.live.dropDead(now)
+	s.holders.gone.dropDead(now)
+	return s.holders
 }
 
-func (concurrency) refund(s *state, e *env, n, _ int64) int64 {
+func (concurrency) resetAfter(s *state, e *env) int64 {
 	if s.holders == nil {
 		return 0
 	}
-	s.holders.dropDead(e.now)
-	if !s.holders.live.remove(e.holder, e.now) {
-		return 0
-	}
-	return n
+	return max(0, s.holders.live.last()-e.now)
 }
 
-func (concurrency) idleAt(s *state) int64 {
-	at := headgate.MinTime
-	if s.holders != nil {
-		for _, l := range []*leases{&s.holders.live, &s.holders.gone} {
-			if end, ok := l.last(); ok {
-				at = max(at, end)
-			}
-		}
-	}
-	return at
-}
-
-func (concurrency) used(s *state, now int64) int64 { return s.liveHolders(now) }
-
-// Renew gives the slot of a holder a new life and reports whether there still was one. l is a Concurrency limit.
-func Renew(c *Cell, l headgate.Concurrency, holder string, now int64) (alive bool) {
-	e := env{limit: l, now: now, holder: holder}
-	if l.Count() == 0 {
+func (concurrency) refund(s *state, e *env) bool {
+	if s.holders == nil || !s.holders.live.alive(e.holder, e.now) {
 		return false
 	}
-	concurrency{}.normalise(&c.state, &e)
-	if c.state.holders == nil {
-		return false
-	}
-	c.state.holders.dropDead(now)
-	if !c.state.holders.live.alive(holder, now) {
-		return false
-	}
-	c.state.holders.live.set(holder, now+l.TTL().Microseconds())
+	s.own(e.now).live.remove(e.holder)
 	return true
 }
 
-// Release frees the slot of a holder; if there was none it leaves a tombstone for the ttl. l is a Concurrency limit.
+func (concurrency) idleAt(s *state) int64 {
+	return max(s.holders.live.last(), s.holders.gone.last())
+}
+
+// Renew gives the slot of a holder a new life and reports whether there still was one.
+func Renew(c *Cell, l headgate.Concurrency, holder string, now int64) (alive bool) {
+	e, s := slotsOf(c, l, holder, now)
+	if s.holders == nil || !s.holders.live.alive(holder, now) {
+		return false
+	}
+	s.own(now).live.set(holder, now+e.length)
+	c.put(&s, &e)
+	return true
+}
+
+// Release frees the slot of a holder; if there was none it leaves a tombstone for the ttl.
 func Release(c *Cell, l headgate.Concurrency, holder string, now int64) {
-	e := env{limit: l, now: now, holder: holder}
-	if l.Count() == 0 {
-		return
+	e, s := slotsOf(c, l, holder, now)
+	h := s.own(now)
+	if h.live.alive(holder, now) {
+		h.live.remove(holder)
+	} else {
+		h.gone.set(holder, now+e.length)
 	}
-	concurrency{}.normalise(&c.state, &e)
-	if c.state.holders == nil {
-		c.state.holders = &holders{}
-	}
-	h := c.state.holders
-	h.dropDead(now)
-	if !h.live.remove(holder, now) {
-		h.gone.set(holder, now+l.TTL().Microseconds())
-	}
+	c.put(&s, &e)
+}
+
+// slotsOf returns the normalised state of a cell, also under a limit whose count is zero: its holders still release.
+func slotsOf(c *Cell, l headgate.Concurrency, holder string, now int64) (env, state) {
+	e := env{limit: l, now: now, holder: holder, rules: ruleConcurrency, length: l.TTL().Microseconds(), size: l.Count()}
+	s := c.state()
+	concurrency{}.normalise(&s, c.by, &e)
+	return e, s
 }
 
 func (l *leases) clone() leases {
-	return leases{byEnd: slices.Clone(l.byEnd), byName: maps.Clone(l.byName), latest: l.latest}
+	return leases{byEnd: slices.Clone(l.byEnd), byName: maps.Clone(l.byName), latest: l.latest, stale: l.stale}
 }

@@ -11,150 +11,105 @@ import (
 // queue is legitimately longer than its longest wait by that.
 type leakyBucket struct{}
 
-func leakyPace(l headgate.LeakyBucket) pace {
-	whole, rem, den := l.Pace()
-	return pace{whole, rem, den}
+// longestBacklog returns the longest backlog that the limit can leave behind when the last charge added last µs.
+func (e *env) longestBacklog(last int64) span {
+	if e.size > 0 {
+		return e.most
+	}
+	return span{us: e.length + last}
 }
 
-// longest returns the longest backlog that the limit can leave behind when the last charge added last µs.
-func longestBacklog(l headgate.LeakyBucket, last int64) span {
-	if capacity, ok := l.Capacity(); ok {
-		return leakyPace(l).mustTimes(capacity)
+func (leakyBucket) normalise(s *state, by headgate.Limit, e *env) change {
+	if e.same {
+		if s.idle(e.now) {
+			s.restart(e.now)
+			return kept
+		}
+		return healMeter(s, e.now, e.longestBacklog(s.count))
 	}
-	wait, _ := l.MaxWait()
-	return span{us: wait.Microseconds() + last}
-}
-
-func (leakyBucket) normalise(s *state, e *env) (dirty bool) {
-	l := e.limit.(headgate.LeakyBucket)
-	if s.by != e.limit {
-		return changeLeakyBucket(s, l, e)
-	}
-	if s.at <= e.now && (s.at < e.now || s.extra == 0) {
-		s.at, s.extra, s.count = e.now, 0, 0
-		return false
-	}
-	return healMeter(s, e.now, longestBacklog(l, s.count))
-}
-
-// changeLeakyBucket brings a state under another limit: the backlog keeps its requests, but never makes anyone wait
-// longer than the new limit can.
-func changeLeakyBucket(s *state, l headgate.LeakyBucket, e *env) (dirty bool) {
-	old, ok := s.by.(headgate.LeakyBucket)
+	old, ok := by.(headgate.LeakyBucket)
 	if !ok {
-		dirty = s.by != nil
-		*s = state{by: l, at: e.now}
-		return dirty
+		s.restart(e.now)
+		return fresh
 	}
-	healMeter(s, e.now, longestBacklog(old, s.count))
-	d := s.at - e.now
-	if d < 0 || (d == 0 && s.extra == 0) {
-		*s = state{by: e.limit, at: e.now}
-		return false
+	if s.idle(e.now) {
+		s.restart(e.now)
+		return kept
 	}
-	// Doubles, in this order: the Lua does the same. The product can pass every bound, so it is cut before it is an integer.
-	oldPace := leakyPace(old)
-	backlog := float64(float64(d)+float64(s.extra)/float64(oldPace.den)) / oldPace.float()
-	wait := math.Min(math.Ceil(float64(backlog*leakyPace(l).float())), float64(maxSpan))
-	s.by, s.at, s.extra, s.count = e.limit, e.now+int64(wait), 0, 0
-	healMeter(s, e.now, longestBacklog(l, 0))
-	if most, ok := l.MaxWait(); ok {
-		healMeter(s, e.now, span{us: most.Microseconds()})
+	was := env{limit: old}
+	was.prepareLeakyBucket(old)
+	did := healMeter(s, e.now, was.longestBacklog(s.count))
+	if was.pace == e.pace && was.size == e.size && was.length == e.length {
+		return did // the same numbers in other words
 	}
-	return true
+	// The backlog keeps its requests, but never makes anyone wait longer than the new limit can. Doubles, in this order: the
+	// Lua does the same. The product can pass every bound, so it is cut before it is an integer.
+	backlog := s.unitsAhead(e.now, was.pace)
+	wait := math.Min(math.Ceil(float64(backlog*e.pace.float())), float64(maxSpan))
+	s.at, s.extra, s.count = e.now+int64(wait), 0, 0
+	healMeter(s, e.now, e.longestBacklog(0))
+	if e.length >= 0 {
+		healMeter(s, e.now, span{us: e.length})
+	}
+	return altered
 }
 
 func (leakyBucket) judge(s *state, e *env, cost int64) judgement {
-	l := e.limit.(headgate.LeakyBucket)
-	if cost == 0 {
-		return passes
-	}
-	p := leakyPace(l)
-	inc, ok := p.times(cost)
-	capacity, bounded := l.Capacity()
-	if !ok || (bounded && cost > capacity) {
+	inc, ok := e.pace.times(cost)
+	if !ok || (e.size > 0 && cost > e.size) {
 		return never
 	}
-	backlog := span{s.at - e.now, s.extra}
+	backlog := s.ahead(e.now)
 	wait := int64(0)
-	if bounded {
-		most, want := p.mustTimes(capacity), p.plus(backlog, inc)
-		if most.less(want) {
-			wait = p.minus(want, most).ceil()
+	if e.size > 0 {
+		if want := e.pace.plus(backlog, inc); e.most.less(want) {
+			wait = e.pace.minus(want, e.most).ceil()
 		}
 	}
-	if most, ok := l.MaxWait(); ok {
-		wait = max(wait, backlog.ceil()-most.Microseconds())
+	if e.length >= 0 {
+		wait = max(wait, backlog.ceil()-e.length)
 	}
 	if wait > 0 {
 		return after(wait)
 	}
-	return judgement{ok: true, wait: backlog.ceil()}
+	return passes
 }
 
-func (leakyBucket) left(s *state, e *env, cost int64) int64 {
-	l := e.limit.(headgate.LeakyBucket)
-	if most, ok := l.MaxWait(); ok && (span{s.at - e.now, s.extra}).ceil() > most.Microseconds() {
+// room is how much of a cost a settling charge takes.
+func (b leakyBucket) room(s *state, e *env, cost int64) int64 {
+	if e.length >= 0 && s.ahead(e.now).ceil() > e.length {
 		return 0
 	}
-	if _, ok := leakyPace(l).times(cost); !ok {
-		cost = leakyPace(l).units(span{us: maxSpan})
+	if left, ok := b.left(s, e); ok {
+		return min(cost, left)
 	}
-	if room, ok := queueLeft(s, l, e.now); ok {
-		return min(cost, room)
-	}
-	return cost
+	return min(cost, e.pace.units(span{us: maxSpan}))
 }
 
-// queueLeft is how many whole requests the capacity has room for; false if there is no capacity.
-func queueLeft(s *state, l headgate.LeakyBucket, now int64) (int64, bool) {
-	capacity, ok := l.Capacity()
-	if !ok {
+// left is how many whole requests the capacity has room for; false if there is no capacity.
+func (leakyBucket) left(s *state, e *env) (int64, bool) {
+	if e.size == 0 {
 		return 0, false
 	}
-	p := leakyPace(l)
-	most, backlog := p.mustTimes(capacity), span{s.at - now, s.extra}
-	if most.less(backlog) {
+	backlog := s.ahead(e.now)
+	if e.most.less(backlog) {
 		return 0, true
 	}
-	return p.units(p.minus(most, backlog)), true
+	return e.pace.units(e.pace.minus(e.most, backlog)), true
 }
 
-func (leakyBucket) pay(s *state, e *env, cost int64) int64 {
-	l := e.limit.(headgate.LeakyBucket)
-	p := leakyPace(l)
-	inc := p.mustTimes(cost)
-	empty := p.plus(span{s.at, s.extra}, inc)
-	s.at, s.extra = empty.us, empty.frac
-	if _, ok := l.Capacity(); !ok {
+func (leakyBucket) pay(s *state, e *env, cost int64) (mark int64) {
+	inc := e.pace.mustTimes(cost)
+	if e.size == 0 {
 		s.count = inc.ceil()
 	}
-	return empty.ceil()
+	return advance(s, e, inc)
 }
 
-func (leakyBucket) report(s *state, e *env, o *headgate.Outcome) {
-	o.Remaining, o.HasRemaining = queueLeft(s, e.limit.(headgate.LeakyBucket), e.now)
-	o.ResetAfter = micros(span{s.at - e.now, s.extra}.ceil())
-}
-
-func (leakyBucket) refund(s *state, e *env, n, mark int64) int64 {
-	if e.now >= mark {
-		return 0
-	}
-	refundMeter(s, e.now, leakyPace(e.limit.(headgate.LeakyBucket)), n)
-	return n
-}
-
-func (leakyBucket) idleAt(s *state) int64 { return span{s.at, s.extra}.ceil() }
-
-func (leakyBucket) used(s *state, now int64) int64 {
-	l := s.by.(headgate.LeakyBucket)
-	n := *s
-	leakyBucket{}.normalise(&n, &env{limit: l, now: now})
-	p := leakyPace(l)
-	backlog := span{n.at - now, n.extra}
-	whole := p.units(backlog)
-	if p.mustTimes(whole) != backlog {
+func (leakyBucket) used(s *state, e *env) int64 {
+	backlog := s.ahead(e.now)
+	whole := e.pace.units(backlog)
+	if e.pace.mustTimes(whole) != backlog {
 		whole++
 	}
 	return whole

@@ -10,8 +10,6 @@ import (
 
 const maxSpan = int64(headgate.MaxPeriod / time.Microsecond)
 
-func micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
-
 // span is a length of time, us + frac/den microseconds with 0 ≤ frac < den; den is that of the pace at hand.
 type span struct{ us, frac int64 }
 

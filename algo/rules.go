@@ -18,52 +18,27 @@ const (
 	ruleConcurrency
 )
 
-func rulesOf(l headgate.Limit) rules {
-	switch l := l.(type) {
-	case headgate.TokenBucket:
-		return orDenying(tokenPace(l).den, ruleTokenBucket)
-	case headgate.FixedWindow:
-		return orDenying(l.Count(), ruleFixedWindow)
-	case headgate.SlidingLog:
-		return orDenying(l.Count(), ruleSlidingLog)
-	case headgate.SlidingWindow:
-		return orDenying(l.Count(), ruleSlidingWindow)
-	case headgate.LeakyBucket:
-		return orDenying(leakyPace(l).den, ruleLeakyBucket)
-	case headgate.Concurrency:
-		return orDenying(l.Count(), ruleConcurrency)
-	}
-	return ruleDenying
-}
-
-func orDenying(count int64, r rules) rules {
-	if count == 0 {
-		return ruleDenying
-	}
-	return r
-}
-
-// normalise brings a state up to now and under the limit; it reports whether that must be written even by a denial. It
-// never changes what the state points to. The other methods but idleAt and used take a normalised state.
-func (r rules) normalise(s *state, e *env) bool {
+// normalise brings a state, last judged by a limit (nil: none), up to now and under e's limit. It never changes what the
+// state points to. The other methods but idleAt take a normalised state.
+func (r rules) normalise(s *state, by headgate.Limit, e *env) change {
 	switch r {
 	case ruleTokenBucket:
-		return tokenBucket{}.normalise(s, e)
+		return tokenBucket{}.normalise(s, by, e)
 	case ruleFixedWindow:
-		return fixedWindow{}.normalise(s, e)
+		return fixedWindow{}.normalise(s, by, e)
 	case ruleSlidingLog:
-		return slidingLog{}.normalise(s, e)
+		return slidingLog{}.normalise(s, by, e)
 	case ruleSlidingWindow:
-		return slidingWindow{}.normalise(s, e)
+		return slidingWindow{}.normalise(s, by, e)
 	case ruleLeakyBucket:
-		return leakyBucket{}.normalise(s, e)
+		return leakyBucket{}.normalise(s, by, e)
 	case ruleConcurrency:
-		return concurrency{}.normalise(s, e)
+		return concurrency{}.normalise(s, by, e)
 	}
-	return denying{}.normalise(s, e)
+	return denying{}.normalise(s)
 }
 
-// judge tells whether a cost passes, or when it will.
+// judge tells whether a cost of 1 or more passes, or when it will.
 func (r rules) judge(s *state, e *env, cost int64) judgement {
 	switch r {
 	case ruleTokenBucket:
@@ -77,37 +52,18 @@ func (r rules) judge(s *state, e *env, cost int64) judgement {
 	case ruleLeakyBucket:
 		return leakyBucket{}.judge(s, e, cost)
 	case ruleConcurrency:
-		return concurrency{}.judge(s, e, cost)
+		return concurrency{}.judge(s, e)
 	}
-	return denying{}.judge(s, e, cost)
-}
-
-// left is how much of a cost a settling charge takes.
-func (r rules) left(s *state, e *env, cost int64) int64 {
-	switch r {
-	case ruleTokenBucket:
-		return tokenBucket{}.left(s, e, cost)
-	case ruleFixedWindow:
-		return fixedWindow{}.left(s, e, cost)
-	case ruleSlidingLog:
-		return slidingLog{}.left(s, e, cost)
-	case ruleSlidingWindow:
-		return slidingWindow{}.left(s, e, cost)
-	case ruleLeakyBucket:
-		return leakyBucket{}.left(s, e, cost)
-	case ruleConcurrency:
-		return concurrency{}.left(s, e, cost)
-	}
-	return denying{}.left(s, e, cost)
+	return never
 }
 
 // pay charges a cost of 1 or more that passed, and returns the mark of its receipt.
-func (r rules) pay(s *state, e *env, cost int64) int64 {
+func (r rules) pay(s *state, e *env, cost int64) (mark int64) {
 	switch r {
 	case ruleTokenBucket:
 		return tokenBucket{}.pay(s, e, cost)
 	case ruleFixedWindow:
-		return fixedWindow{}.pay(s, e, cost)
+		return fixedWindow{}.pay(s, cost)
 	case ruleSlidingLog:
 		return slidingLog{}.pay(s, e, cost)
 	case ruleSlidingWindow:
@@ -115,84 +71,125 @@ func (r rules) pay(s *state, e *env, cost int64) int64 {
 	case ruleLeakyBucket:
 		return leakyBucket{}.pay(s, e, cost)
 	case ruleConcurrency:
-		return concurrency{}.pay(s, e, cost)
+		return concurrency{}.pay(s, e)
 	}
-	return denying{}.pay(s, e, cost)
+	return 0
 }
 
-// report fills in what is left and when it is all back.
-func (r rules) report(s *state, e *env, o *headgate.Outcome) {
+// room is how much of a cost a settling charge takes.
+func (r rules) room(s *state, e *env, cost int64) int64 {
 	switch r {
-	case ruleTokenBucket:
-		tokenBucket{}.report(s, e, o)
-	case ruleFixedWindow:
-		fixedWindow{}.report(s, e, o)
-	case ruleSlidingLog:
-		slidingLog{}.report(s, e, o)
-	case ruleSlidingWindow:
-		slidingWindow{}.report(s, e, o)
 	case ruleLeakyBucket:
-		leakyBucket{}.report(s, e, o)
+		return leakyBucket{}.room(s, e, cost)
 	case ruleConcurrency:
-		concurrency{}.report(s, e, o)
-	default:
-		denying{}.report(s, e, o)
+		return min(cost, concurrency{}.room(s, e))
 	}
+	left, _ := r.left(s, e)
+	return min(cost, left)
 }
 
-// refund gives back up to n units of the charge placed at mark and returns how many.
-func (r rules) refund(s *state, e *env, n, mark int64) int64 {
+// left is how many whole units are left; false if that cannot be said.
+func (r rules) left(s *state, e *env) (units int64, ok bool) {
 	switch r {
 	case ruleTokenBucket:
-		return tokenBucket{}.refund(s, e, n, mark)
+		return tokenBucket{}.left(s, e), true
 	case ruleFixedWindow:
-		return fixedWindow{}.refund(s, e, n, mark)
+		return max(0, e.size-s.count), true
+	case ruleSlidingLog:
+		return max(0, e.size-slidingLog{}.used(s, e)), true
+	case ruleSlidingWindow:
+		return slidingWindow{}.left(s, e), true
+	case ruleLeakyBucket:
+		return leakyBucket{}.left(s, e)
+	case ruleConcurrency:
+		return max(0, e.size-concurrency{}.used(s, e)), true
+	}
+	return 0, true
+}
+
+// resetAfter is the time, in µs, after which the state is as if never used.
+func (r rules) resetAfter(s *state, e *env) int64 {
+	switch r {
+	case ruleTokenBucket, ruleLeakyBucket:
+		return s.ahead(e.now).ceil()
+	case ruleFixedWindow:
+		if s.count > 0 {
+			return s.extra - e.now
+		}
+	case ruleSlidingLog:
+		return slidingLog{}.resetAfter(s, e)
+	case ruleSlidingWindow:
+		return slidingWindow{}.resetAfter(s, e)
+	case ruleConcurrency:
+		return concurrency{}.resetAfter(s, e)
+	}
+	return 0
+}
+
+// refund gives back up to n units of the charge placed at mark; false, and nothing changed, if it is too late.
+func (r rules) refund(s *state, e *env, n, mark int64) bool {
+	switch r {
+	case ruleTokenBucket, ruleLeakyBucket:
+		return refundMeter(s, e, n, mark)
+	case ruleFixedWindow:
+		return fixedWindow{}.refund(s, n, mark)
 	case ruleSlidingLog:
 		return slidingLog{}.refund(s, e, n, mark)
 	case ruleSlidingWindow:
 		return slidingWindow{}.refund(s, e, n, mark)
-	case ruleLeakyBucket:
-		return leakyBucket{}.refund(s, e, n, mark)
 	case ruleConcurrency:
-		return concurrency{}.refund(s, e, n, mark)
+		return concurrency{}.refund(s, e)
 	}
-	return denying{}.refund(s, e, n, mark)
+	return false
 }
 
-// idleAt is when the state is as if never seen.
-func (r rules) idleAt(s *state) int64 {
+// empty tells whether there is nothing in the state that is worth keeping.
+func (r rules) empty(s *state) bool {
 	switch r {
-	case ruleTokenBucket:
-		return tokenBucket{}.idleAt(s)
+	case ruleTokenBucket, ruleLeakyBucket:
+		return false
 	case ruleFixedWindow:
-		return fixedWindow{}.idleAt(s)
+		return s.count == 0
+	case ruleSlidingLog, ruleSlidingWindow:
+		return len(s.series) == 0
+	case ruleConcurrency:
+		return s.holders == nil || s.holders.live.Len()+s.holders.gone.Len() == 0
+	}
+	return true
+}
+
+// idleAt is when a state that is not empty is as if never used.
+func (r rules) idleAt(s *state, e *env) int64 {
+	switch r {
+	case ruleTokenBucket, ruleLeakyBucket:
+		return span{s.at, s.extra}.ceil()
+	case ruleFixedWindow:
+		return s.extra
 	case ruleSlidingLog:
-		return slidingLog{}.idleAt(s)
+		return s.series[len(s.series)-1] + e.length
 	case ruleSlidingWindow:
-		return slidingWindow{}.idleAt(s)
-	case ruleLeakyBucket:
-		return leakyBucket{}.idleAt(s)
+		return s.at + int64(e.cells+1)*e.length
 	case ruleConcurrency:
 		return concurrency{}.idleAt(s)
 	}
-	return denying{}.idleAt(s)
+	return headgate.MinTime
 }
 
-// used is what is charged at the time, for people to look at.
-func (r rules) used(s *state, now int64) int64 {
+// used is what is charged, for people to look at.
+func (r rules) used(s *state, e *env) int64 {
 	switch r {
 	case ruleTokenBucket:
-		return tokenBucket{}.used(s, now)
+		return e.size - tokenBucket{}.left(s, e)
 	case ruleFixedWindow:
-		return fixedWindow{}.used(s, now)
+		return s.count
 	case ruleSlidingLog:
-		return slidingLog{}.used(s, now)
+		return slidingLog{}.used(s, e)
 	case ruleSlidingWindow:
-		return slidingWindow{}.used(s, now)
+		return slidingWindow{}.used(s, e)
 	case ruleLeakyBucket:
-		return leakyBucket{}.used(s, now)
+		return leakyBucket{}.used(s, e)
 	case ruleConcurrency:
-		return concurrency{}.used(s, now)
+		return concurrency{}.used(s, e)
 	}
-	return denying{}.used(s, now)
+	return 0
 }

@@ -10,103 +10,96 @@ import (
 // newest first: one for each cell of the period and one more, of which a part is still inside.
 type slidingWindow struct{}
 
-// cells is a state seen from the cell that decides.
+// cells is a state seen from the cell that decides: now's, or one a little ahead of it.
 type cells struct {
-	count, length int64 // the limit's count; the length of a cell, µs
-	k             int   // cells in a period
-	now           int64
-	start         int64 // of the cell that decides: now's, or one a little ahead
-	inside        int64 // how far the deciding time is inside that cell, µs
-	v             []int64
-	shift         int // how many cells the newest count lies back
+	*env
+	v      []int64
+	start  int64 // of the deciding cell
+	inside int64 // how far the deciding time is inside that cell, µs
+	shift  int   // how many cells the newest count lies back
 }
 
 func cellsOf(s *state, e *env) cells {
-	l := e.limit.(headgate.SlidingWindow)
-	c := cells{count: l.Count(), length: l.Period().Microseconds() / l.Cells(), k: int(l.Cells()), now: e.now}
-	c.start = floorTo(e.now, c.length)
-	c.inside = e.now - c.start
-	if s.series == nil {
+	c := cells{env: e, v: s.series}
+	switch since := e.now - s.at; {
+	case len(c.v) > 0 && since < e.length && since >= 0:
+		c.start, c.inside = s.at, since
 		return c
+	default:
+		c.start = floorTo(e.now, e.length)
+		c.inside = e.now - c.start
 	}
-	c.v = s.series.v
-	if s.at > c.start {
+	switch {
+	case len(c.v) == 0:
+	case s.at > c.start:
 		c.start, c.inside = s.at, 0
-	} else {
-		c.shift = int(min((c.start-s.at)/c.length, int64(c.k)+1))
+	default:
+		c.shift = int(min((c.start-s.at)/e.length, int64(e.cells)+1))
 	}
 	return c
 }
 
 // at returns the count of the cell that lies i cells back from the deciding one.
 func (c *cells) at(i int) int64 {
-	if i -= c.shift; i < 0 || i >= len(c.v) {
-		return 0
+	if i -= c.shift; i >= 0 && i < len(c.v) {
+		return c.v[i]
 	}
-	return c.v[i]
+	return 0
 }
 
-// sum adds up the deciding cell and those before it, from j cells ahead of it.
+// sum adds up the deciding cell and those before it that are wholly inside the period, seen from j cells ahead.
 func (c *cells) sum(j int) (n int64) {
-	for i := 0; i < c.k-j; i++ {
-		n += c.at(i)
+	for _, count := range c.v[:min(max(c.cells-j-c.shift, 0), len(c.v))] {
+		n += count
 	}
 	return n
 }
 
-func (slidingWindow) normalise(s *state, e *env) (dirty bool) {
-	l := e.limit.(headgate.SlidingWindow)
-	if s.by != e.limit {
-		old, ok := s.by.(headgate.SlidingWindow)
-		if !ok || old.Period() != l.Period() || old.Cells() != l.Cells() {
-			dirty = s.by != nil
+func (slidingWindow) normalise(s *state, by headgate.Limit, e *env) (did change) {
+	if !e.same {
+		old, ok := by.(headgate.SlidingWindow)
+		if !ok || int(old.Cells()) != e.cells || old.Period().Microseconds()/old.Cells() != e.length {
 			*s = state{}
+			return fresh
 		}
-		s.by = e.limit
 	}
-	length := l.Period().Microseconds() / l.Cells()
-	if s.series == nil || s.at-e.now <= length {
-		return dirty
+	if len(s.series) == 0 || s.at-e.now <= e.length {
+		return kept
 	}
 	// The clock went back far: what lies ahead counts as of now.
-	start := floorTo(e.now, length)
-	v := make([]int64, l.Cells()+1)
-	for i, n := range s.series.v {
-		if back := (start - (s.at - int64(i)*length)) / length; back < int64(len(v)) {
+	start := floorTo(e.now, e.length)
+	v := make([]int64, e.cells+1)
+	for i, n := range s.series {
+		if back := (start - (s.at - int64(i)*e.length)) / e.length; back < int64(len(v)) {
 			v[max(back, 0)] += n
 		}
 	}
-	s.at, s.series = start, &series{v}
-	return true
+	s.at, s.series = start, v
+	return altered
 }
 
 func (slidingWindow) judge(s *state, e *env, cost int64) judgement {
-	c := cellsOf(s, e)
-	if cost == 0 {
-		return passes
-	}
-	if cost > c.count {
+	if cost > e.size {
 		return never
 	}
-	first := int64(-1)
-	for j := 0; j <= c.k+1; j++ {
-		room := c.count - c.sum(j) - cost
+	c := cellsOf(s, e)
+	if room := e.size - c.sum(0) - cost; room >= 0 && c.inside >= c.roomAt(c.at(e.cells), room) {
+		return passes
+	}
+	return after(c.firstFit(cost) - e.now)
+}
+
+// firstFit is the first time at which a cost that does not fit now will fit, if nothing else comes.
+func (c *cells) firstFit(cost int64) int64 {
+	for j := 0; ; j++ { // when the deciding cell is no longer inside, everything fits
+		room := c.size - c.sum(j) - cost
 		if room < 0 {
 			continue
 		}
-		inside := c.roomAt(c.at(c.k-j), room)
-		if j == 0 {
-			inside = max(inside, c.inside)
-		}
-		if inside < c.length {
-			first = c.start + int64(j)*c.length + inside
-			break
+		if inside := c.roomAt(c.at(c.cells-j), room); inside < c.length {
+			return c.start + int64(j)*c.length + inside
 		}
 	}
-	if first <= c.start+c.inside {
-		return passes
-	}
-	return after(first - c.now)
 }
 
 // roomAt returns how far inside a cell the oldest cell's weight, old·(length−inside)/length, has come down to room.
@@ -120,84 +113,70 @@ func (c *cells) roomAt(old, room int64) int64 {
 }
 
 // left is how much the period has room for: count − sum − the weight of the oldest cell, rounded down.
-func (c *cells) left() int64 {
-	hi, lo := bits.Mul64(uint64(c.at(c.k)), uint64(c.length-c.inside))
-	q, r := bits.Div64(hi, lo, uint64(c.length)) // (length−inside) ≤ length, so the quotient is at most the count
-	if r > 0 {
-		q++
-	}
-	return max(0, c.count-c.sum(0)-int64(q))
-}
-
-func (slidingWindow) left(s *state, e *env, cost int64) int64 {
+func (slidingWindow) left(s *state, e *env) int64 {
 	c := cellsOf(s, e)
-	return min(cost, c.left())
+	left := e.size - c.sum(0)
+	if old := c.at(e.cells); old > 0 {
+		hi, lo := bits.Mul64(uint64(old), uint64(c.length-c.inside))
+		q, r := bits.Div64(hi, lo, uint64(c.length)) // (length−inside) ≤ length, so the quotient is at most the count
+		left -= int64(q) + int64(min(r, 1))
+	}
+	return max(0, left)
 }
 
-func (slidingWindow) pay(s *state, e *env, cost int64) int64 {
+func (slidingWindow) used(s *state, e *env) int64 {
+	c := cellsOf(s, e)
+	return c.sum(0) + c.at(e.cells)
+}
+
+func (slidingWindow) pay(s *state, e *env, cost int64) (mark int64) {
 	c := cellsOf(s, e)
 	s.compact(&c)
-	s.series.v[0] += cost
+	s.series[0] += cost
 	return c.start
 }
 
 // compact moves the counts so that the deciding cell is the newest.
 func (s *state) compact(c *cells) {
-	if s.series == nil {
-		s.series = &series{make([]int64, c.k+1)}
-	}
-	v := s.series.v
-	for i := c.k; i >= 0; i-- {
-		v[i] = c.at(i)
+	switch {
+	case s.series == nil:
+		s.series = make([]int64, c.cells+1)
+	case c.shift > 0:
+		kept := len(s.series) - min(c.shift, len(s.series))
+		copy(s.series[len(s.series)-kept:], s.series[:kept])
+		clear(s.series[:len(s.series)-kept])
 	}
 	s.at = c.start
 }
 
-func (slidingWindow) report(s *state, e *env, o *headgate.Outcome) {
+func (slidingWindow) resetAfter(s *state, e *env) int64 {
 	c := cellsOf(s, e)
-	o.HasRemaining, o.Remaining = true, c.left()
-	for i := 0; i <= c.k; i++ {
+	for i := 0; i <= e.cells; i++ {
 		if c.at(i) > 0 {
-			o.ResetAfter = micros(c.start - int64(i)*c.length + int64(c.k+1)*c.length - c.now)
-			return
+			return c.start + int64(e.cells+1-i)*c.length - e.now
 		}
 	}
+	return 0
 }
 
-func (slidingWindow) refund(s *state, e *env, n, mark int64) int64 {
+func (w slidingWindow) refund(s *state, e *env, n, mark int64) bool {
 	c := cellsOf(s, e)
-	if s.series == nil {
-		return 0
+	since := c.start - mark
+	back := since / c.length
+	if since < 0 || since%c.length != 0 || back > int64(e.cells) || w.used(s, e) == 0 {
+		return false
 	}
 	s.compact(&c)
-	back := (c.start - mark) / c.length
-	if back < 0 || back > int64(c.k) {
-		return 0
-	}
-	v := s.series.v
-	n = min(n, v[back])
-	v[back] -= n
+	v := s.series
+	v[back] -= min(n, v[back])
 	for i := range v { // the newest cell is one that has a count
 		if v[i] > 0 {
 			copy(v, v[i:])
 			clear(v[len(v)-i:])
 			s.at -= int64(i) * c.length
-			return n
+			return true
 		}
 	}
 	s.series = nil
-	return n
-}
-
-func (slidingWindow) idleAt(s *state) int64 {
-	if s.series == nil {
-		return headgate.MinTime
-	}
-	l := s.by.(headgate.SlidingWindow)
-	return s.at + (l.Cells()+1)*(l.Period().Microseconds()/l.Cells())
-}
-
-func (slidingWindow) used(s *state, now int64) int64 {
-	c := cellsOf(s, &env{limit: s.by, now: now})
-	return c.count - c.left()
+	return true
 }

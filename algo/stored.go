@@ -1,8 +1,6 @@
 package algo
 
 import (
-	"time"
-
 	headgate "github.com/headgate-io/headgate"
 )
 
@@ -18,40 +16,44 @@ type Stored struct {
 type Seen struct {
 	state state
 	env   env
-	rules rules
 }
 
 // See looks at a state that the limit judged last; nil is one never seen. It serves every algorithm whose state is in
 // the numbers of Stored, which leaves out logs and holders.
 func See(z *Zones, l headgate.Limit, now int64, s *Stored) Seen {
-	v := Seen{env: env{limit: l, now: now, zones: z}, rules: rulesOf(l)}
+	v := Seen{env: env{limit: l, now: now, zones: z, same: s != nil}}
+	v.env.prepare()
+	by := headgate.Limit(nil)
 	if s != nil {
-		v.state = state{by: l, at: s.At, extra: s.Extra, count: s.Count}
-		if s.Series != nil {
-			v.state.series = &series{s.Series}
-		}
+		by = l
+		v.state = state{at: s.At, extra: s.Extra, count: s.Count, series: s.Series}
 	}
-	v.rules.normalise(&v.state, &v.env)
+	v.env.rules.normalise(&v.state, by, &v.env)
 	return v
 }
 
-// Judge writes to o whether the cost passes, or when it will.
+// Judge writes to o whether the cost passes and how long it is then held, or when it will.
 func (v *Seen) Judge(cost int64, o *headgate.Outcome) {
-	j := v.rules.judge(&v.state, &v.env, cost)
-	o.Allowed, o.Reason, o.RetryAfter = j.ok, j.reason, j.retry
-	o.Wait = time.Duration(j.wait) * time.Microsecond
+	j := passes
+	if cost > 0 {
+		j = v.env.rules.judge(&v.state, &v.env, cost)
+	}
+	o.Allowed, o.Reason, o.RetryAfter, o.Wait = j.ok, j.reason, j.retry, 0
+	if j.ok {
+		o.Wait = v.env.hold(&v.state)
+	}
 }
 
 // Left is how much of a cost a settling charge takes.
-func (v *Seen) Left(cost int64) int64 { return v.rules.left(&v.state, &v.env, cost) }
+func (v *Seen) Left(cost int64) int64 { return v.env.rules.room(&v.state, &v.env, cost) }
 
 // Pay charges an amount of 1 or more that passed.
 func (v *Seen) Pay(amount int64) headgate.Receipt {
-	return headgate.Receipt{Charged: amount, Mark: v.rules.pay(&v.state, &v.env, amount)}
+	return headgate.Receipt{Charged: amount, Mark: v.env.rules.pay(&v.state, &v.env, amount)}
 }
 
 // Report writes to o what is left and when it is all back.
-func (v *Seen) Report(o *headgate.Outcome) { v.rules.report(&v.state, &v.env, o) }
+func (v *Seen) Report(o *headgate.Outcome) { v.env.report(&v.state, o) }
 
 // Increment returns the exact time of n units at the pace of a token_bucket or leaky_bucket, in microseconds and a fraction over
 // the pace's den; ok is false if it is longer than headgate.MaxPeriod.
@@ -74,11 +76,7 @@ func Units(whole, rem, den, us, frac int64) int64 {
 }
 
 func paceOf(l headgate.Limit) pace {
-	switch l := l.(type) {
-	case headgate.TokenBucket:
-		return tokenPace(l)
-	case headgate.LeakyBucket:
-		return leakyPace(l)
-	}
-	return pace{}
+	e := env{limit: l}
+	e.prepare()
+	return e.pace
 }
