@@ -24,10 +24,11 @@ type pacedBody struct {
 	from, to http.Header           // trailers as they come, and those that go on
 	trailer  http.Header           // to, if trailers are announced
 
-	pace pace
-	mu   sync.Mutex
-	over bool
-	err  error // why the body could not be read, nil for none
+	pace  pace
+	mu    sync.Mutex
+	over  bool
+	whole bool  // whether all of it has been read
+	err   error // why the body could not be read, nil for none
 }
 
 func newPacedBody(x *exchange) *pacedBody {
@@ -88,19 +89,20 @@ func (b *pacedBody) arm(now time.Time) bool {
 	return true
 }
 
-// ended takes the deadline away, which would hit net/http's watch for a client that leaves, and passes the trailers on.
+// ended notes the end of the body and passes the trailers on. It takes the deadline away, which would hit net/http's watch
+// for a client that leaves; after a failure it stays, for nobody waits for the rest.
 func (b *pacedBody) ended(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.over {
 		return
 	}
-	_ = b.setLimit(time.Time{})
-	b.pace.replaced()
 	if err != io.EOF {
 		b.err = err
 		return
 	}
+	b.whole = true
+	_ = b.setLimit(time.Time{})
 	for name := range b.trailer {
 		if values, came := b.from[name]; came {
 			b.trailer[name] = values
@@ -126,4 +128,45 @@ func (b *pacedBody) failure() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err
+}
+
+// lingering is how long net/http may wait for what is left of a body after the answer, so that the connection can be used
+// again or at least closed without a reset.
+const lingering = 2 * time.Second
+
+// bodyLeft tells whether a part of the body may still be on the connection. A stream of HTTP/2 needs no such care.
+func (x *exchange) bodyLeft() bool {
+	if x.r.ProtoMajor != 1 || x.r.ContentLength == 0 {
+		return false
+	}
+	if x.body == nil {
+		return true
+	}
+	x.body.mu.Lock()
+	defer x.body.mu.Unlock()
+	return !x.body.whole
+}
+
+// answerEarly keeps net/http from reading the rest of the body before it answers, for as long as that takes. If the body
+// is being forwarded the connection ends: the next request cannot wait for a reader that may never return.
+func (x *exchange) answerEarly() {
+	_ = http.NewResponseController(x.w).EnableFullDuplex() // a server that cannot has its own bounds
+	if x.body != nil {
+		x.Header().Set("Connection", "close")
+	}
+}
+
+// leaveBody bounds what net/http does with the rest of the body after the handler.
+func (x *exchange) leaveBody() {
+	if x.body != nil {
+		x.body.handlerOver()
+	}
+	if x.status == 0 || x.status == http.StatusSwitchingProtocols || !x.bodyLeft() {
+		return
+	}
+	until := time.Now().Add(lingering)
+	_ = http.NewResponseController(x.w).SetReadDeadline(until)
+	if conn := connOf(x.r.Context()); conn != nil && x.body != nil {
+		conn.lastReads(until) // the deadline above is lost when net/http stops a read that is under way
+	}
 }

@@ -1,9 +1,12 @@
 package gateway
 
 import (
+	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,7 +16,8 @@ type guardedConn struct {
 	net.Conn
 	pace pace
 	once sync.Once
-	done func() // called at the first Close, nil for none
+	done func()                    // called at the first Close, nil for none
+	last atomic.Pointer[time.Time] // no read may take longer, nil for no bound
 }
 
 func newGuardedConn(conn net.Conn, stall time.Duration, minRate int64) *guardedConn {
@@ -42,6 +46,20 @@ func (c *guardedConn) SetWriteDeadline(t time.Time) error {
 func (c *guardedConn) SetDeadline(t time.Time) error {
 	c.pace.replaced()
 	return c.Conn.SetDeadline(t)
+}
+
+// lastReads bounds all reads to come, whatever deadlines are set after it.
+func (c *guardedConn) lastReads(until time.Time) {
+	c.last.Store(&until)
+	_ = c.Conn.SetReadDeadline(until) // fails on a closed connection
+}
+
+// SetReadDeadline sets the deadline of reads.
+func (c *guardedConn) SetReadDeadline(t time.Time) error {
+	if last := c.last.Load(); last != nil && (t.IsZero() || t.After(*last)) {
+		t = *last
+	}
+	return c.Conn.SetReadDeadline(t)
 }
 
 // CloseWrite closes the writing side, which ends one direction of a tunnel.
@@ -103,4 +121,20 @@ func (l *guardedListener) Accept() (net.Conn, error) {
 func (l *guardedListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
+}
+
+// connKey is where a Server keeps the connection in the context of its requests.
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// connOf returns the connection of a request that came through a Server, else nil.
+func connOf(ctx context.Context) *guardedConn {
+	c, _ := ctx.Value(connKey{}).(*guardedConn)
+	return c
 }

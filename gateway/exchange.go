@@ -36,13 +36,16 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.w }
 func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 && status >= 200 {
 		x.status = status
+		if x.bodyLeft() {
+			x.answerEarly()
+		}
 	}
 	x.w.WriteHeader(status)
 }
 
 func (x *exchange) Write(p []byte) (int, error) {
 	if x.status == 0 {
-		x.status = http.StatusOK
+		x.WriteHeader(http.StatusOK)
 	}
 	n, err := x.w.Write(p)
 	x.bytes += int64(n)
@@ -50,6 +53,10 @@ func (x *exchange) Write(p []byte) (int, error) {
 }
 
 func (x *exchange) serve() {
+	if !x.r.ProtoAtLeast(1, 1) {
+		// net/http ignores a transfer coding in HTTP/1.0, others do not: nothing after such a request can be trusted.
+		x.Header().Set("Connection", "close")
+	}
 	if err := x.inspect(); err != nil {
 		x.fail(err)
 		return
@@ -104,9 +111,7 @@ func (x *exchange) serveReserved() {
 
 // finish reports a request that is over, also when the handler is aborted.
 func (x *exchange) finish() {
-	if x.body != nil {
-		x.body.handlerOver()
-	}
+	x.leaveBody()
 	if x.verdict != nil {
 		x.verdict.Finish(x.r.Context(), httpverdict.Result{Status: x.status, Bytes: x.bytes})
 	}

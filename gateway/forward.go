@@ -113,7 +113,10 @@ func (x *exchange) inform(status int, header http.Header) {
 func (x *exchange) respond(res *http.Response, soon func() bool) {
 	h := x.Header()
 	copyHeader(h, res.Header)
-	httpverdict.SetHeaders(h, x.verdict)
+	x.g.cfg.Renderer.SetHeaders(h, x.verdict)
+	if _, given := h["Content-Type"]; !given {
+		h["Content-Type"] = nil // else net/http would guess one
+	}
 	announced := len(res.Trailer)
 	if announced > 0 {
 		names := make([]string, 0, announced)

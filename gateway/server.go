@@ -150,6 +150,7 @@ func (s *Server) httpServer(base context.Context, requests *tally) *http.Server 
 			SendPingTimeout:      s.cfg.Stall,
 			PingTimeout:          s.cfg.HeaderTimeout,
 		},
+		ConnContext: withConn,
 		BaseContext: func(net.Listener) context.Context { return base },
 		ErrorLog:    slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug), // what clients do wrong
 	}

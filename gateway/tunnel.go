@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
 // closingTime is how long the other direction of a tunnel may go on when one has ended.
@@ -45,7 +43,7 @@ func (x *exchange) tunnel(res *http.Response, service io.ReadWriteCloser) {
 func (x *exchange) switchProtocols(w *bufio.Writer, res *http.Response) error {
 	h := make(http.Header, len(res.Header)+4)
 	copyHeader(h, res.Header)
-	httpverdict.SetHeaders(h, x.verdict)
+	x.g.cfg.Renderer.SetHeaders(h, x.verdict)
 	h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
 	if _, err := w.WriteString("HTTP/1.1 101 Switching Protocols\r\n"); err != nil {
 		return err
