@@ -17,8 +17,8 @@ type world struct {
 	opens  time.Time     // of the sale
 }
 
-// opensAfter is when the sale opens, as a part of the duration: late enough for most people to be ready.
-func opensAfter(d time.Duration) time.Duration { return d * 2 / 5 }
+// opensAfter is when the sale opens: late enough for most people to be ready.
+func opensAfter(d time.Duration) time.Duration { return min(d*2/5, 30*time.Second) }
 
 // paceFor makes people quicker in a short demo, so that the story is the same.
 func paceFor(d time.Duration) time.Duration {

@@ -39,7 +39,8 @@ type Config struct {
 	Policy, Store string
 	// Listen is the address of the gateway; by default a free port of 127.0.0.1.
 	Listen string
-	// Duration is how long the crowd comes: 1 s to 1 h, by default 30 s. The sale opens after two fifths of it.
+	// Duration is how long the crowd comes: 1 s to 1 h, by default 30 s. The sale opens after two fifths of it, at the latest
+	// after 30 s.
 	Duration time.Duration
 	// Shoppers is the number of people, up to 20000; by default 400. A negative number means none.
 	Shoppers int
@@ -135,7 +136,11 @@ func build(ctx context.Context, cfg Config) (*stage, error) {
 	var lc net.ListenConfig
 	front, err := lc.Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", cfg.Listen, err)
+		var op *net.OpError
+		if errors.As(err, &op) {
+			err = op.Err // the rest names the address once more
+		}
+		return nil, fmt.Errorf("the gateway cannot listen on %s: %w", cfg.Listen, err)
 	}
 	back, err := lc.Listen(ctx, "tcp", DefaultListen)
 	if err != nil {
@@ -225,7 +230,7 @@ func (s *stage) open(show context.Context) <-chan struct{} {
 		defer c.close()
 		crowd(show, &world{
 			client: c, shop: s.shop, seed: s.cfg.Seed, farm: newFarm(s.cfg.Bots), opens: s.shop.opens,
-			pace: paceFor(s.cfg.Duration), arrive: s.cfg.Duration / 8,
+			pace: paceFor(s.cfg.Duration), arrive: min(s.cfg.Duration/8, 10*time.Second),
 		}, s.cfg.Shoppers, s.cfg.Bots)
 	}()
 	return gone

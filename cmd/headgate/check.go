@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -35,7 +34,7 @@ func newCheck(std streams) *cobra.Command {
 		Long: "Check reads policies as serve would, and lists everything that is wrong with each, with file, line and column.\n" +
 			"Exit codes: 0 all are valid, 1 one is not, 2 one cannot be read.",
 		Example: "  headgate check examples/shop/policy.yaml",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    atLeastOne("policy"),
 		RunE: func(_ *cobra.Command, files []string) error {
 			var all []checked
 			code := exitGood
@@ -78,7 +77,7 @@ func check(file string) (checked, error) {
 
 func showChecked(std streams, all []checked, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(std.out).Encode(struct {
+		return printJSON(std, struct {
 			Policies []checked `json:"policies"`
 		}{all})
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +36,7 @@ func newDemo(std streams) *cobra.Command {
 			"want one of the few things on sale, and a bot farm that wants them all. Nothing needs to be installed.\n" +
 			"On a terminal it is shown live; Ctrl-C ends it early. It ends with a summary, with --json as one JSON object.",
 		Example: "  headgate demo\n  headgate demo --duration 1m --store redis://127.0.0.1:6379 --json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), std, f) },
 	}
 	flags := cmd.Flags()
@@ -69,7 +68,7 @@ func runDemo(ctx context.Context, std streams, f demoFlags) error {
 		return err
 	}
 	if f.json {
-		return json.NewEncoder(std.out).Encode(sum)
+		return printJSON(std, sum)
 	}
 	_, err = io.WriteString(std.out, demoview.Report(sum))
 	return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headgate-io/headgate/app"
+	"github.com/headgate-io/headgate/policy"
 )
 
 // Exit codes.
@@ -45,9 +47,7 @@ func run(ctx context.Context, args []string, std streams) int {
 	if err == nil {
 		return exitGood
 	}
-	if text := err.Error(); text != "" {
-		fmt.Fprintln(std.err, "headgate: "+text)
-	}
+	complain(std, err)
 	var code verdict
 	var usage *app.UsageError
 	switch {
@@ -57,6 +57,18 @@ func run(ctx context.Context, args []string, std streams) int {
 		return exitUsage
 	}
 	return exitNo
+}
+
+// complain says what is wrong; of a policy with several mistakes, how many there are before each.
+func complain(std streams, err error) {
+	var invalid *policy.Error
+	switch text := err.Error(); {
+	case text == "":
+	case errors.As(err, &invalid) && len(invalid.Problems) > 1:
+		fmt.Fprintf(std.err, "headgate: the policy has %d errors:\n%s\n", len(invalid.Problems)+invalid.More, text)
+	default:
+		fmt.Fprintln(std.err, "headgate: "+text)
+	}
 }
 
 func newRoot(std streams, started *bool) *cobra.Command {
@@ -109,6 +121,22 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	return fmt.Errorf("there is no command %q; %s", name, hint)
 }
 
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments, and %q is one; see %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
+func atLeastOne(thing string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("%s needs at least one %s; see %s --help", cmd.CommandPath(), thing, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
 // fromEnvironment sets each flag that is not on the command line from HEADGATE_NAME, if that is there.
 func fromEnvironment(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 	var first error
@@ -127,6 +155,13 @@ func fromEnvironment(cmd *cobra.Command, lookup func(string) (string, bool)) err
 
 func envName(flag string) string {
 	return "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// printJSON prints one JSON object on one line.
+func printJSON(std streams, v any) error {
+	encoder := json.NewEncoder(std.out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
 }
 
 func usagef(format string, args ...any) error {

@@ -25,12 +25,13 @@ func newServe(std streams) *cobra.Command {
 			"HEADGATE_ADMIN_TOKEN_FILE names.",
 		Example: "  headgate serve --policy examples/shop/policy.yaml --upstream http://127.0.0.1:9000\n" +
 			"  headgate serve --policy policy.yaml --upstream http://app:9000 --store redis://redis:6379 --listen :80",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for flag, value := range map[string]string{"policy": cfg.Policy, "upstream": cfg.Upstream} {
-				if value == "" {
-					return usagef("--%s is missing; see headgate serve --help", flag)
-				}
+			switch "" {
+			case cfg.Policy:
+				return usagef("--policy is missing; see headgate serve --help")
+			case cfg.Upstream:
+				return usagef("--upstream is missing; see headgate serve --help")
 			}
 			handler, err := logHandler(std, format, level)
 			if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,7 +47,7 @@ func newTest(std streams) *cobra.Command {
 		Long: "Test runs files in the .test language against a store and prints each line that answers something else than it\n" +
 			"expects. docs/testing.md has the language. Exit codes: 0 all pass, 1 one fails, 2 one cannot be parsed.",
 		Example: "  headgate test examples/shop/policy.test\n  headgate test --store redis://127.0.0.1:6379 *.test",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    atLeastOne("file"),
 		RunE:    func(cmd *cobra.Command, files []string) error { return runTest(cmd.Context(), std, f, files) },
 	}
 	flags := cmd.Flags()
@@ -160,7 +159,7 @@ func showTests(std streams, reports []tested, f testFlags) (bool, error) {
 		failed += len(r.Failures)
 	}
 	if f.json {
-		return ok, json.NewEncoder(std.out).Encode(struct {
+		return ok, printJSON(std, struct {
 			OK    bool     `json:"ok"`
 			Files []tested `json:"files"`
 		}{ok, reports})

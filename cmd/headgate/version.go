@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -45,11 +44,11 @@ func newVersion(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Say which version this is",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			b := readBuild()
 			if asJSON {
-				return json.NewEncoder(std.out).Encode(b)
+				return printJSON(std, b)
 			}
 			text := "headgate " + b.Version
 			if b.Revision != "" {

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// binary is the command as a user has it, built once.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "headgate")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "headgate")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// command returns the binary with arguments, in the folder of the inputs and with no environment but what is given.
+func command(ctx context.Context, env []string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Dir = filepath.Join("testdata", "in")
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
+	return cmd
+}
+
+// outcome is what came of a run.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+func runBinary(t *testing.T, env []string, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := command(ctx, env, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+func (o outcome) String() string {
+	return fmt.Sprintf("exit %d\n-- stdout --\n%s-- stderr --\n%s", o.code, o.stdout, o.stderr)
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "golden", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; look at it and run with -update. Got:\n%s", file, got)
+	}
+}
+
+// busyPort returns an address that is in use until the test ends.
+func busyPort(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().String()
+}
+
+// TestMessages runs the binary and compares everything a user sees with a reviewed file: exit code, stdout and stderr.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	busy := busyPort(t)
+	serve := func(args ...string) []string {
+		return append([]string{"serve", "--policy", "good.yaml", "--upstream", "http://127.0.0.1:9", "--listen", "127.0.0.1:0"}, args...)
+	}
+	for name, c := range map[string]struct {
+		args, env []string
+	}{
+		"help":                  {args: []string{"--help"}},
+		"unknown-command":       {args: []string{"dmeo", "--duration", "3s"}},
+		"unknown-flag":          {args: []string{"demo", "--durration", "3s"}},
+		"flag-without-sense":    {args: []string{"demo", "--duration", "soon"}},
+		"too-many-arguments":    {args: []string{"version", "now"}},
+		"environment-bad":       {args: []string{"demo"}, env: []string{"HEADGATE_BOTS=hunter2"}},
+		"check-good":            {args: []string{"check", "good.yaml"}},
+		"check-bad":             {args: []string{"check", "good.yaml", "bad.yaml"}},
+		"check-bad-json":        {args: []string{"check", "--json", "good.yaml", "bad.yaml"}},
+		"check-missing":         {args: []string{"check", "missing.yaml"}},
+		"check-nothing":         {args: []string{"check"}},
+		"test-pass":             {args: []string{"test", "pass.test"}},
+		"test-pass-verbose":     {args: []string{"test", "-v", "pass.test"}},
+		"test-fail":             {args: []string{"test", "pass.test", "fail.test"}},
+		"test-fail-json":        {args: []string{"test", "--json", "pass.test", "fail.test"}},
+		"test-syntax":           {args: []string{"test", "pass.test", "syntax.test", "missing.test"}},
+		"test-store-bad":        {args: []string{"test", "--store", "mysql://me:hunter2@db", "pass.test"}},
+		"demo-too-short":        {args: []string{"demo", "--duration", "1ms"}},
+		"demo-negative":         {args: []string{"demo", "--bots", "-1"}},
+		"demo-store-bad":        {args: []string{"demo", "--store", "redis://:hunter2@"}},
+		"demo-busy":             {args: []string{"demo", "--listen", busy}},
+		"serve-nothing":         {args: []string{"serve"}},
+		"serve-bad-policy":      {args: serve("--policy", "bad.yaml")},
+		"serve-missing-policy":  {args: serve("--policy", "missing.yaml")},
+		"serve-bad-upstream":    {args: serve("--upstream", "http://me:hunter2@x")},
+		"serve-busy":            {args: serve("--listen", busy)},
+		"serve-bad-listen":      {args: serve("--listen", "8080")},
+		"serve-open-admin":      {args: serve("--admin", ":9090")},
+		"serve-bad-store":       {args: serve("--store", "redis://me:hunter2@h:port")},
+		"serve-bad-log":         {args: serve("--log-level", "loud")},
+		"serve-missing-secret":  {args: serve(), env: []string{"HEADGATE_ADMIN_TOKEN_FILE=missing.txt"}},
+		"serve-two-secrets":     {args: serve(), env: []string{"HEADGATE_ADMIN_TOKEN_FILE=x", "HEADGATE_ADMIN_TOKEN=hunter2"}},
+		"serve-environment-bad": {args: serve(), env: []string{"HEADGATE_STORE=redis://:hunter2@"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := runBinary(t, c.env, c.args...).String()
+			if strings.Contains(got, "hunter2") {
+				t.Errorf("a secret is shown:\n%s", got)
+			}
+			golden(t, name, strings.ReplaceAll(got, busy, "BUSY"))
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	got := runBinary(t, nil, "version")
+	if want := regexp.MustCompile(`^headgate \S+( \(\w+\))?, go1\.\S+, \w+/\w+\n$`); got.code != 0 || !want.MatchString(got.stdout) || got.stderr != "" {
+		t.Errorf("got %s", got)
+	}
+	if got := runBinary(t, nil, "version", "--json"); !strings.HasPrefix(got.stdout, `{"version":`) || got.stderr != "" {
+		t.Errorf("got %s", got)
+	}
+}
