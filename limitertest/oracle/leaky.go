@@ -110,7 +110,7 @@ func (m *leakyModel) room(cost int64, _ string) int64 {
 	if units, ok := m.left(); ok {
 		return min(cost, units)
 	}
-	return min(cost, floor(div(whole(inMicros(headgate.MaxPeriod)), m.pace)))
+	return floor(smaller(whole(cost), div(whole(inMicros(headgate.MaxPeriod)), m.pace)))
 }
 
 func (m *leakyModel) charge(cost int64, _ string) int64 {
