@@ -124,6 +124,7 @@ func (x *exchange) respond(res *http.Response, soon func() bool) {
 			names = append(names, name)
 		}
 		h["Trailer"] = []string{strings.Join(names, ", ")}
+		delete(h, "Content-Length") // HTTP/2 has both, HTTP/1.1 has trailers after chunks only
 	}
 	x.WriteHeader(res.StatusCode)
 	if err := x.copyBody(res, soon); err != nil {

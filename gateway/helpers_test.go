@@ -144,3 +144,15 @@ func TestConformance(t *testing.T) {
 		})
 	}
 }
+
+// protocolServer is a service that speaks HTTP/1.1 and h2c; it returns its address.
+func protocolServer(t testing.TB, h http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(h)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
