@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+)
+
+// The limit of every comparison of speed: so high that all is allowed and every check has to write. What is denied costs
+// some of them less.
+const (
+	benchRate  = 1_000_000
+	benchLimit = "token_bucket 1000000/s burst=1000000"
+)
+
+// errDenied says that a contender did not do the work it is measured for.
+var errDenied = errors.New("a check was denied; the comparison needs all to be allowed")
+
+// check asks for one unit on the i-th key.
+type check func(i int) error
+
+// checker is a rate limiter that can be compared. Each worker has a check of its own.
+type checker struct {
+	name   string
+	worker func() check
+	close  func() error // nil if there is nothing to close
+}
+
+func keys(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("user:%011d", i) // 16 bytes
+	}
+	return list
+}
+
+// headgateChecks prepares the charges once, as a program with a hot path does: a check puts its key into them, and reuses the
+// decision.
+func headgateChecks(l headgate.Limiter, keys []string, texts ...string) (checker, error) {
+	prepared := make([]headgate.Charge, len(texts))
+	for i, text := range texts {
+		limit, err := headgate.ParseLimit(text)
+		if err != nil {
+			return checker{}, err
+		}
+		prepared[i] = headgate.One("bench/"+strconv.Itoa(i), "", limit)
+		prepared[i].Holder = "holder" // for concurrency
+	}
+	return checker{worker: func() check {
+		charges, ctx := slices.Clone(prepared), context.Background()
+		var d headgate.Decision
+		return func(i int) error {
+			for c := range charges {
+				charges[c].Key = keys[i]
+			}
+			err := l.Take(ctx, charges, &d)
+			return allowed(d.Allowed, err)
+		}
+	}}, nil
+}
+
+func allowed(ok bool, err error) error {
+	if err == nil && !ok {
+		return errDenied
+	}
+	return err
+}
+
+// scatter visits the keys in an order that no cache foresees, another for each worker: a full-period congruential sequence
+// over the next power of two.
+type scatter struct{ at, mask, n int }
+
+func newScatter(worker, n int) *scatter {
+	mask := 1
+	for mask < n {
+		mask *= 2
+	}
+	return &scatter{at: worker * 7919, mask: mask - 1, n: n}
+}
+
+func (s *scatter) next() int {
+	for {
+		s.at = (s.at*1664525 + 1013904223) & s.mask
+		if i := (s.at ^ s.at>>5) & s.mask; i < s.n {
+			return i
+		}
+	}
+}
+
+const second = time.Second
