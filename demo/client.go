@@ -3,10 +3,12 @@ package demo
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,12 +28,23 @@ type client struct {
 	// inFlight bounds requests that have begun. It outlives the crowd, so that a request under way when the time is over
 	// still ends with an answer.
 	inFlight context.Context
+	log      *slog.Logger
+	logged   atomic.Int64
 }
 
-func newClient(inFlight context.Context, base string, fl *flights, m *meter) *client {
+// maxLogged is how many failed requests are logged; the others are like them.
+const maxLogged = 5
+
+func (c *client) logFailure(q call, r reply, err error) {
+	if c.logged.Add(1) <= maxLogged {
+		c.log.Warn("a request of the crowd failed", "method", q.method, "path", q.path, "status", r.status, "error", err)
+	}
+}
+
+func newClient(inFlight context.Context, s *stage) *client {
 	dial := &net.Dialer{Timeout: 5 * time.Second}
 	return &client{
-		base: base, flights: fl, meter: m, inFlight: inFlight,
+		base: s.base, flights: s.flights, meter: s.meter, inFlight: inFlight, log: s.cfg.Log,
 		http: &http.Client{
 			Transport: &http.Transport{
 				DialContext: dial.DialContext, MaxIdleConns: maxConns, MaxIdleConnsPerHost: maxConns, MaxConnsPerHost: maxConns,
@@ -70,20 +83,20 @@ func (c *client) send(q call) reply {
 	req, err := c.request(ctx, q, f.id)
 	if err != nil {
 		c.meter.count(q.kind, failed, "", 0)
+		c.logFailure(q, reply{}, err)
 		return reply{fate: failed}
 	}
 	start := time.Now()
-	r, ours := c.roundTrip(req)
-	rule := f.denied.Load()
-	switch {
-	case r.status == 0 || (!ours && rule == nil):
+	r, ours, err := c.roundTrip(req)
+	rule := ""
+	switch by := f.denied.Load(); {
+	case err != nil || (!ours && by == nil):
 		r.fate = failed
-	case rule != nil:
-		r.fate = denied
-		c.meter.count(q.kind, denied, *rule, 0)
-		return r
+		c.logFailure(q, r, err)
+	case by != nil:
+		r.fate, rule = denied, *by
 	}
-	c.meter.count(q.kind, r.fate, "", time.Since(start))
+	c.meter.count(q.kind, r.fate, rule, time.Since(start))
 	return r
 }
 
@@ -110,19 +123,20 @@ func (c *client) request(ctx context.Context, q call, flightID string) (*http.Re
 	return req, nil
 }
 
-// roundTrip reads an answer to its end; the status is 0 if there was none. ours tells whether the shop wrote it.
-func (c *client) roundTrip(req *http.Request) (r reply, ours bool) {
+// roundTrip reads an answer to its end. ours tells whether the shop wrote it.
+func (c *client) roundTrip(req *http.Request) (r reply, ours bool, err error) {
 	res, err := c.http.Do(req)
 	if err != nil {
-		return reply{}, false
+		return reply{}, false, err
 	}
 	defer res.Body.Close()
 	if _, err := io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)); err != nil {
-		return reply{}, false
+		return reply{}, false, err
 	}
 	seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
 	if err != nil || seconds < 0 || seconds > 1<<30 {
 		seconds = 0
 	}
-	return reply{status: res.StatusCode, retryAfter: time.Duration(seconds) * time.Second}, res.Header.Get(shopHeader) != ""
+	r = reply{status: res.StatusCode, retryAfter: time.Duration(seconds) * time.Second}
+	return r, res.Header.Get(shopHeader) != "", nil
 }

@@ -226,7 +226,7 @@ func (s *stage) open(show context.Context) <-chan struct{} {
 		defer cut()
 		stop := context.AfterFunc(show, func() { time.AfterFunc(grace, cut) })
 		defer stop()
-		c := newClient(inFlight, s.base, s.flights, s.meter)
+		c := newClient(inFlight, s)
 		defer c.close()
 		crowd(show, &world{
 			client: c, shop: s.shop, seed: s.cfg.Seed, farm: newFarm(s.cfg.Bots), opens: s.shop.opens,

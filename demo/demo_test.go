@@ -3,6 +3,7 @@ package demo_test
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -66,6 +67,7 @@ func TestStory(t *testing.T) {
 	var seen []demo.Phase
 	s, err := demo.Run(t.Context(), demo.Config{
 		Decider: engine(t), Duration: 4 * time.Second, Shoppers: 120, Bots: 30, Stock: 30, Seed: 1, Every: 50 * time.Millisecond,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Watch: func(snap demo.Snapshot) {
 			if snap.Requests < last.Requests || snap.Elapsed <= last.Elapsed {
 				t.Errorf("the demo went backwards: %+v after %+v", snap, last)

@@ -10,8 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate-io/headgate/app"
-	"github.com/headgate-io/headgate/middleware/httpverdict"
-	"github.com/headgate-io/headgate/policy"
 	"github.com/headgate-io/headgate/testlang"
 )
 
@@ -116,7 +114,7 @@ func readTest(name string) ([]byte, error) {
 func runTests(ctx context.Context, files []*testlang.File, store *app.Store) ([]tested, error) {
 	var all []tested
 	for _, file := range files {
-		report, err := testlang.Run(ctx, file, testlang.Config{Limiter: store.Limiter, Compile: compilePolicy})
+		report, err := testlang.Run(ctx, file, testlang.Config{Limiter: store.Limiter, Compile: app.CompilePolicy})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file.Name, err)
 		}
@@ -127,27 +125,6 @@ func runTests(ctx context.Context, files []*testlang.File, store *app.Store) ([]
 		all = append(all, t)
 	}
 	return all, nil
-}
-
-// compilePolicy makes the policy that a test file names, or holds, ready to judge.
-func compilePolicy(_ context.Context, source testlang.PolicySource) (httpverdict.Decider, error) {
-	p, err := loadPolicy(source)
-	if err != nil {
-		return nil, err
-	}
-	return policy.NewEngine(p, source.Limiter, policy.EngineConfig{})
-}
-
-func loadPolicy(source testlang.PolicySource) (*policy.Policy, error) {
-	if source.Path != "" {
-		return policy.Load(source.Path)
-	}
-	root, err := os.OpenRoot(source.Dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return policy.Parse("policy", source.Text, policy.ParseConfig{Files: root.FS()})
 }
 
 // showTests prints what came of it and reports whether all passed.
