@@ -10,6 +10,6 @@ func openHeadgateRedis(server *testservers.RedisServer, _ int) (checker, error) 
 	return openHeadgateLimits(server, "Headgate redisstore", benchLimit)
 }
 
-func openHeadgateLimits(server *testservers.RedisServer, name string, limits ...string) (checker, error) {
+func openHeadgateLimits(_ *testservers.RedisServer, name string, _ ...string) (checker, error) {
 	return checker{name: name}, errors.New("redisstore is not there yet")
 }
