@@ -156,6 +156,19 @@ func (x *exchange) answerEarly() {
 	}
 }
 
+// maxSkipped is how much of a body that nobody wants is read to keep the connection.
+const maxSkipped = 256 << 10
+
+// skipBody reads, after the answer, the body of a request that was not forwarded. net/http would do so when it closes the
+// body; but having met its end there it goes on to watch the connection, in full duplex while it reads the next request
+// already, and panics.
+func (x *exchange) skipBody() {
+	x.flush()
+	if _, err := io.CopyN(io.Discard, x.r.Body, maxSkipped); err == nil {
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Unix(1, 0)) // too much is left: the connection ends
+	}
+}
+
 // leaveBody bounds what net/http does with the rest of the body after the handler.
 func (x *exchange) leaveBody() {
 	if x.body != nil {
@@ -166,6 +179,9 @@ func (x *exchange) leaveBody() {
 	}
 	until := time.Now().Add(lingering)
 	_ = http.NewResponseController(x.w).SetReadDeadline(until)
+	if x.body == nil {
+		x.skipBody()
+	}
 	if conn := connOf(x.r.Context()); conn != nil && x.body != nil {
 		conn.lastReads(until) // the deadline above is lost when net/http stops a read that is under way
 	}
