@@ -174,8 +174,11 @@ func writes(s *source) map[string]string {
 		}
 	}
 	locals := localNames(s)
+	ranged := map[ast.Expr]bool{} // for range &table only reads
 	ast.Inspect(s.ast, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.RangeStmt:
+			ranged[n.X] = true
 		case *ast.AssignStmt:
 			if n.Tok != token.DEFINE {
 				for _, e := range n.Lhs {
@@ -185,7 +188,7 @@ func writes(s *source) map[string]string {
 		case *ast.IncDecStmt:
 			note(n.X)
 		case *ast.UnaryExpr:
-			if _, literal := n.X.(*ast.CompositeLit); n.Op == token.AND && !literal {
+			if _, literal := n.X.(*ast.CompositeLit); n.Op == token.AND && !literal && !ranged[n] {
 				note(n.X)
 			}
 		}
@@ -262,6 +265,7 @@ func TestStateIsSeen(t *testing.T) {
 		{`var ErrBad = errors.New("bad")`, ""},
 		{`var _ error = T{}`, ""},
 		{"//go:embed x\nvar script string", ""},
+		{`var a = [1]int{}; func g() { for range &a {} }`, ""},
 		{`var f = func() { counter := 0; counter++ }`, ""},
 		{`var names = []string{"a"}; func g() { names := 1; names = 2 }`, ""},
 		{`var mu sync.Mutex`, "begins empty"},
