@@ -1,0 +1,108 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+	"unsafe"
+
+	headgate "github.com/headgate-io/headgate"
+)
+
+// attempt sends a batch once. again tells that nothing ran and its ops wait to be asked again; else all have their answer.
+func (s *Store) attempt(ctx context.Context, b *batch) (f fate, again bool) {
+	keys, arg := b.prepare(s)
+	if len(b.sent) == 0 {
+		return fateRefused, false // all have left
+	}
+	script := b.sent[0].script
+	text := unsafe.String(unsafe.SliceData(arg), len(arg)) // arg is not written to again
+	start := time.Now()
+	reply, err := s.client.EvalSHA(ctx, script.sha, keys, text)
+	if err != nil {
+		if f, _ = judge(err); f == fateLoad {
+			reply, err = s.client.Eval(ctx, script.text, keys, text)
+		}
+	}
+	took := time.Since(start)
+	if err == nil {
+		s.cfg.Observer.Call(script.name, len(b.sent), took, "")
+		s.deliver(b, reply)
+		return fateRefused, false
+	}
+	f, hint := judge(err)
+	failure := callError(f, hint, err)
+	s.cfg.Observer.Call(script.name, len(b.sent), took, failure.Code)
+	if f == fateRepeat || f == fateApart {
+		b.requeue(failure)
+		return f, true
+	}
+	s.complain(failure)
+	for _, o := range b.sent {
+		o.finish("", 0, failure)
+	}
+	return f, false
+}
+
+// attemptApart sends each op of a batch alone and reports whether some must be asked again.
+func (s *Store) attemptApart(ctx context.Context, b *batch) (again bool) {
+	one := newBatch()
+	for _, o := range b.ops {
+		one.ops = append(one.ops[:0], o)
+		if _, more := s.attempt(ctx, one); more {
+			again = true
+		}
+	}
+	return again
+}
+
+// requeue makes the ops wait again, so that a caller who leaves now knows that nothing ran, and why.
+func (b *batch) requeue(refusal *headgate.Error) {
+	for _, o := range b.sent {
+		o.refusal.Store(refusal)
+		o.state.CompareAndSwap(opSent, opQueued)
+	}
+}
+
+// prepare returns what to send.
+func (b *batch) prepare(s *Store) (keys []string, arg []byte) {
+	if first := b.ops[0]; first.raw != nil {
+		b.sent = b.sent[:0]
+		if first.state.CompareAndSwap(opQueued, opSent) {
+			b.sent = append(b.sent, first)
+		}
+		return first.raw.keys, first.raw.arg
+	}
+	return b.build(s.bounds)
+}
+
+// deliver gives each op its part of the reply.
+func (s *Store) deliver(b *batch, reply string) {
+	if b.sent[0].script != s.scripts.take {
+		b.sent[0].finish(reply, 0, nil)
+		return
+	}
+	at := headLength
+	if unknown := unknownStates(reply); unknown > 0 {
+		s.cfg.Observer.UnknownStates(unknown)
+	}
+	for i, o := range b.sent {
+		next, err := skip(reply, at, len(o.charges))
+		if err != nil { // what follows cannot be found either
+			for _, o := range b.sent[i:] {
+				o.finish("", 0, err)
+			}
+			return
+		}
+		o.finish(reply, at, nil)
+		at = next
+	}
+}
+
+// complain logs a failure of Redis, at most once a second.
+func (s *Store) complain(err *headgate.Error) {
+	now := time.Now().UnixNano()
+	last := s.complained.Load()
+	if now-last > int64(time.Second) && s.complained.CompareAndSwap(last, now) {
+		s.cfg.Logger.Warn("a call of Redis failed", "code", string(err.Code), "error", err.Error())
+	}
+}

@@ -1,0 +1,80 @@
+package redisstore
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Client is what a Store needs of a client of Redis: to run a script. Implementations are safe for concurrent use, send
+// to primaries only, follow MOVED and ASK on a cluster, and never send anything twice by themselves. keys all lie in one
+// hash slot. The scripts return a string.
+//
+// An error that Redis answered must have the text of that answer as its own ("NOSCRIPT No matching script."); an error of
+// connecting must wrap the [net.OpError] of the dial. Of every other error the Store believes that the script may have run.
+type Client interface {
+	// EvalSHA runs the script that Redis knows by this SHA-1.
+	EvalSHA(ctx context.Context, sha string, keys []string, arg string) (string, error)
+	// Eval runs a script and makes it known.
+	Eval(ctx context.Context, script string, keys []string, arg string) (string, error)
+}
+
+// rueidisClient is the Client of a Store that connects by itself.
+type rueidisClient struct{ c rueidis.Client }
+
+func (r rueidisClient) EvalSHA(ctx context.Context, sha string, keys []string, arg string) (string, error) {
+	cmd := r.c.B().Evalsha().Sha1(sha).Numkeys(int64(len(keys))).Key(keys...).Arg(arg).Build()
+	return r.c.Do(ctx, cmd).ToString()
+}
+
+func (r rueidisClient) Eval(ctx context.Context, script string, keys []string, arg string) (string, error) {
+	cmd := r.c.B().Eval().Script(script).Numkeys(int64(len(keys))).Key(keys...).Arg(arg).Build()
+	return r.c.Do(ctx, cmd).ToString()
+}
+
+// connect opens a client and returns once it has talked to Redis.
+func connect(ctx context.Context, cfg *Config) (rueidis.Client, error) {
+	option := rueidis.ClientOption{
+		InitAddress: cfg.Addrs,
+		Username:    cfg.Username, Password: cfg.Password,
+		SelectDB:     cfg.DB,
+		TLSConfig:    cfg.TLS,
+		Dialer:       net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: 15 * time.Second},
+		DisableRetry: true, // what may have run is never sent again
+		DisableCache: true,
+		// A connection on which nothing comes back for this long is given up and made anew.
+		ConnWriteTimeout:   max(cfg.ConnectTimeout, 2*cfg.Timeout),
+		PipelineMultiplex:  1,
+		ForceSingleClient:  !cfg.Cluster && cfg.Master == "",
+		ClientSetInfo:      rueidis.DisableClientSetInfo,
+		ReadBufferEachConn: 64 << 10, WriteBufferEachConn: 64 << 10,
+	}
+	if cfg.Master != "" {
+		option.Sentinel = rueidis.SentinelOption{
+			MasterSet: cfg.Master, TLSConfig: cfg.TLS, Dialer: option.Dialer,
+			Username: cfg.SentinelUsername, Password: cfg.SentinelPassword,
+		}
+	}
+	type result struct {
+		client rueidis.Client
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		client, err := rueidis.NewClient(option)
+		done <- result{client, err}
+	}()
+	select {
+	case r := <-done:
+		return r.client, r.err
+	case <-ctx.Done():
+		go func() { // the client cannot be told to stop dialling; its own time-out ends it
+			if r := <-done; r.err == nil {
+				r.client.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,140 @@
+package redisstore
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"regexp"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+)
+
+// Config says where Redis is and how to use it. The zero Config means a Redis without a password on 127.0.0.1:6379.
+type Config struct {
+	// Client, if set, is a client of your own, which stays yours to close; the fields on connecting are then ignored, but
+	// for Cluster.
+	Client Client
+
+	// Addrs are host:port of Redis; of the sentinels if Master is set; of some nodes of a cluster if Cluster is set.
+	// Default 127.0.0.1:6379.
+	Addrs []string
+	// Master is the name by which Sentinel knows the primary. Setting it means Sentinel.
+	Master string
+	// Cluster means Redis Cluster. Takes over several of its shards are then two round trips where one denies; see docs/redis.md.
+	Cluster bool
+	// Username and Password are of an ACL user; a password alone is that of the default user.
+	Username, Password string
+	// SentinelUsername and SentinelPassword are for the sentinels themselves. Default: none.
+	SentinelUsername, SentinelPassword string
+	// DB is the number of the database; a cluster has only 0.
+	DB int
+	// TLS, if set, encrypts the connections.
+	TLS *tls.Config
+	// ConnectTimeout bounds connecting, greeting included. Default 1 s.
+	ConnectTimeout time.Duration
+
+	// Namespace keeps users of one Redis apart: 1 to 64 letters, digits, '.', '_', '-' and ':'. Default "headgate".
+	Namespace string
+	// Secret keys the choice of a shard, so that nobody can pick keys that all lie on one. All instances of a namespace need
+	// the same, and a new one loses the states. Default: the namespace's name.
+	Secret string
+
+	// Timeout is how long a call waits for Redis. Default 200 ms. The deadline of the caller's context may end it earlier.
+	Timeout time.Duration
+	// MaxBatch is the most takes of one script call, 1 to 64. Default 64.
+	MaxBatch int
+	// MaxInFlight is the most script calls on the wire at a time: in all, or for each shard of a cluster. Default 4; 1 of a
+	// cluster's.
+	MaxInFlight int
+	// MaxQueue is the most takes that wait to be sent; those beyond are answered with CodeOverloaded at once. Default 16384.
+	MaxQueue int
+
+	// Observer, if set, is told what happens. See there.
+	Observer Observer
+	// Logger gets what an operator should know. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Observer is told what a Store does. Its methods are called from many goroutines, on the hot path: they must not block.
+type Observer interface {
+	// Call tells of one script call on the wire: the script's name (take, refund, slots, inspect, reset), how many takes it had,
+	// how long it took, and the code of its failure, "" if there was none.
+	Call(script string, takes int, took time.Duration, code headgate.Code)
+	// Failed tells of one caller that got an error. own tells that its context ended before the store's time was up, which is
+	// no failure of Redis.
+	Failed(code headgate.Code, own bool)
+	// UnknownStates tells of states that were found in a format that this version does not know, and started fresh.
+	UnknownStates(n int)
+	// NewKey tells of a key of a slot that was charged for the first time, or the first time since it expired.
+	NewKey(slot string)
+}
+
+// nobody observes nothing.
+type nobody struct{}
+
+func (nobody) Call(string, int, time.Duration, headgate.Code) {}
+func (nobody) Failed(headgate.Code, bool)                     {}
+func (nobody) UnknownStates(int)                              {}
+func (nobody) NewKey(string)                                  {}
+
+// Bounds of the batching.
+const (
+	maxBatch     = 64
+	maxBatchKeys = 256
+	maxSpecs     = 255
+)
+
+func (c Config) withDefaults() Config {
+	if len(c.Addrs) == 0 {
+		c.Addrs = []string{"127.0.0.1:6379"}
+	}
+	c.ConnectTimeout = orDefault(c.ConnectTimeout, time.Second)
+	c.Namespace = orDefault(c.Namespace, "headgate")
+	c.Timeout = orDefault(c.Timeout, 200*time.Millisecond)
+	c.MaxBatch = orDefault(c.MaxBatch, maxBatch)
+	c.MaxQueue = orDefault(c.MaxQueue, 16384)
+	if c.MaxInFlight == 0 {
+		if c.MaxInFlight = 4; c.Cluster {
+			c.MaxInFlight = 1
+		}
+	}
+	if c.Observer == nil {
+		c.Observer = nobody{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func orDefault[T comparable](v, absent T) T {
+	var zero T
+	if v == zero {
+		return absent
+	}
+	return v
+}
+
+var namespaceForm = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
+
+func (c *Config) validate() error {
+	switch {
+	case !namespaceForm.MatchString(c.Namespace):
+		return configErrorf("namespace %q is not 1 to 64 letters, digits, '.', '_', '-' or ':'", c.Namespace)
+	case c.Timeout < time.Millisecond:
+		return configErrorf("timeout %s is below 1ms", c.Timeout)
+	case c.ConnectTimeout < time.Millisecond:
+		return configErrorf("connect timeout %s is below 1ms", c.ConnectTimeout)
+	case c.MaxBatch < 1 || c.MaxBatch > maxBatch:
+		return configErrorf("a batch of %d takes is outside 1 to %d", c.MaxBatch, maxBatch)
+	case c.MaxInFlight < 1:
+		return configErrorf("%d calls in flight: at least 1 is needed", c.MaxInFlight)
+	case c.MaxQueue < 1:
+		return configErrorf("a queue of %d takes: at least 1 is needed", c.MaxQueue)
+	case c.Cluster && c.Master != "":
+		return configErrorf("both Cluster and Master (Sentinel) are set; choose one")
+	case c.DB < 0 || (c.Cluster && c.DB != 0):
+		return configErrorf("database %d: a number from 0 is needed, and a cluster has only 0", c.DB)
+	}
+	return nil
+}

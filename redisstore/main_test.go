@@ -1,0 +1,50 @@
+package redisstore_test
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/headgate-io/headgate/internal/testservers"
+	"github.com/headgate-io/headgate/redisstore"
+	"go.uber.org/goleak"
+)
+
+// shared is the server of the tests that do it no harm.
+var shared = testservers.Share(func(tb testservers.TB) *testservers.RedisServer { return testservers.Redis(tb) })
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	shared.Close()
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			os.Stderr.WriteString(err.Error() + "\n")
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+var namespaces atomic.Int64
+
+// newNamespace keeps tests on one server apart.
+func newNamespace() string { return "t" + strconv.FormatInt(namespaces.Add(1), 36) }
+
+// open returns a store for a test in a namespace of its own.
+func open(tb testing.TB, cfg redisstore.Config) *redisstore.Store {
+	tb.Helper()
+	if cfg.Addrs == nil && cfg.Client == nil {
+		cfg.Addrs = []string{shared.Get(tb).Addr()}
+	}
+	if cfg.Namespace == "" {
+		cfg.Namespace = newNamespace()
+	}
+	s, err := redisstore.New(context.Background(), cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+	return s
+}

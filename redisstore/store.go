@@ -1,0 +1,197 @@
+// Package redisstore decides takes in Redis: on one node, under Sentinel, or on a Cluster, for any number of processes at
+// once. The decisions are those of package algo to the microsecond; docs/redis.md says how they are made, what is kept in
+// Redis, and what each failure of Redis means.
+//
+//	store, err := redisstore.Open(ctx, "redis://127.0.0.1:6379")
+//	if err != nil { … }
+//	defer store.Close()
+//	ok, err := headgate.Allow(ctx, store, limit, "203.0.113.9")
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/algo"
+	"github.com/redis/rueidis"
+)
+
+// Store is a [headgate.Limiter] in Redis, with every ability: [headgate.Refunder], [headgate.Slots], [headgate.Resetter],
+// [headgate.Inspector], [headgate.Timed]. It is safe for concurrent use. Close it when nobody uses it any more.
+type Store struct {
+	view
+	cfg     Config
+	client  Client
+	owned   rueidis.Client // nil where the client is the user's
+	scripts scripts
+	names   *namer
+	zones   algo.Zones
+	windows calendars
+	lanes   []lane // one; on a cluster one for each shard
+
+	ops     sync.Pool
+	batches sync.Pool
+	queued  atomic.Int64 // ops that wait to be sent
+	stuck   atomic.Int64 // calls whose place on the wire was given away
+
+	complained atomic.Int64 // when a failure was logged, ns
+
+	base    context.Context // ends when the store closes
+	stop    context.CancelFunc
+	senders sync.WaitGroup
+	closing sync.Once
+}
+
+// view is the store at a time, or at that of Redis.
+type view struct {
+	s     *Store
+	timed bool
+	at    time.Time
+}
+
+var (
+	_ headgate.Limiter   = (*Store)(nil)
+	_ headgate.Refunder  = (*Store)(nil)
+	_ headgate.Slots     = (*Store)(nil)
+	_ headgate.Resetter  = (*Store)(nil)
+	_ headgate.Inspector = (*Store)(nil)
+	_ headgate.Timed     = (*Store)(nil)
+)
+
+// New connects to Redis and returns a store. The context bounds connecting only.
+func New(ctx context.Context, cfg Config) (*Store, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	s := &Store{cfg: cfg, client: cfg.Client, scripts: newScripts(), names: newNamer(cfg.Namespace, cfg.Secret)}
+	if s.client == nil {
+		client, err := connect(ctx, &cfg)
+		if err != nil {
+			return nil, connectError(err)
+		}
+		s.client, s.owned = rueidisClient{client}, client
+	}
+	s.cfg.Password, s.cfg.SentinelPassword, s.cfg.Secret = "", "", "" // not needed any more
+	s.view.s = s
+	s.windows.zones = &s.zones
+	s.lanes = make([]lane, 1)
+	if cfg.Cluster {
+		s.lanes = make([]lane, shards)
+	}
+	for i := range s.lanes {
+		s.lanes[i].s = s
+	}
+	s.ops.New = func() any { return newOp() }
+	s.batches.New = func() any { return newBatch() }
+	s.base, s.stop = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// connectError says why there is no connection. The client's errors have no password in them.
+func connectError(err error) error {
+	if f, hint := judge(err); f != fateUnknown && hint != "" {
+		return newError(headgate.CodeUnavailable, err, "%s", hint)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return newError(headgate.CodeUnavailable, err, "cannot connect in time")
+	}
+	return newError(headgate.CodeUnavailable, err, "cannot connect")
+}
+
+// Close fails what waits with CodeClosed, ends the calls on the wire and, unless it is the user's, the client. A second Close
+// does nothing.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		for i := range s.lanes {
+			s.lanes[i].close()
+		}
+		s.stop()
+		if s.owned != nil {
+			s.owned.Close()
+		}
+		s.senders.Wait()
+	})
+	return nil
+}
+
+// At returns the store at a time, for tests and replays: as [headgate.Timed] says. Keys that are written through it live for
+// an hour of real time at least. Its takes are sent one by one.
+func (v *view) At(now time.Time) headgate.Limiter { return &view{s: v.s, timed: true, at: now} }
+
+// lane returns the queue for ops on a key.
+func (s *Store) lane(key string) *lane {
+	if len(s.lanes) == 1 {
+		return &s.lanes[0]
+	}
+	return &s.lanes[s.names.shard(key)]
+}
+
+// begin returns an op for now, with its deadline; wall is the time on the wall.
+func (v *view) begin(ctx context.Context, script *script) (o *op, wall time.Time, err *headgate.Error) {
+	if ctx.Err() != nil {
+		return nil, wall, newError(headgate.CodeTimeout, ctx.Err(), "the time was up before anything was sent; nothing was charged")
+	}
+	var now int64
+	if v.timed {
+		us, bad := headgate.Micros(v.at)
+		if bad != nil {
+			return nil, wall, timeError(bad)
+		}
+		now = us
+	}
+	wall = time.Now()
+	o = v.s.ops.Get().(*op)
+	o.script, o.timed, o.now, o.deadline = script, v.timed, now, wall.Add(v.s.cfg.Timeout)
+	o.around = now
+	if !v.timed {
+		o.around = wall.UnixMicro()
+	}
+	return o, wall, nil
+}
+
+func timeError(err error) *headgate.Error {
+	var e *headgate.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return newError(headgate.CodeInvalidTime, err, "the time cannot be used")
+}
+
+// run sends an op and waits for its answer. After an error the op is gone; else give it back with free.
+func (s *Store) run(ctx context.Context, l *lane, o *op, wall time.Time) *headgate.Error {
+	if err := l.submit(o); err != nil {
+		s.free(o)
+		return err
+	}
+	err, left := o.await(ctx, wall)
+	if err != nil && !left {
+		s.free(o)
+	}
+	return err
+}
+
+// free gives an op back once nothing of its answer is needed.
+func (s *Store) free(o *op) {
+	clear(o.charges)
+	clear(o.refs)
+	o.charges, o.refs = o.charges[:0], o.refs[:0]
+	o.marks, o.what, o.raw, o.reply, o.err = nil, 0, nil, "", nil
+	o.refusal.Store(nil)
+	s.ops.Put(o)
+}
+
+func (s *Store) bounds(l headgate.Limit, around int64) [4]int64 { return s.windows.bounds(l, around) }
+
+// fail tells the observer of an error and returns it, nil for none.
+func (s *Store) fail(err *headgate.Error) error {
+	if err == nil {
+		return nil
+	}
+	s.cfg.Observer.Failed(err.Code, isOwn(err))
+	return err
+}
