@@ -130,8 +130,7 @@ func (b *pacedBody) failure() error {
 	return b.err
 }
 
-// lingering is how long net/http may wait for what is left of a body after the answer, so that the connection can be used
-// again or at least closed without a reset.
+// lingering is how long net/http may wait for what is left of a body once the answer is known.
 const lingering = 2 * time.Second
 
 // bodyLeft tells whether a part of the body may still be on the connection. A stream of HTTP/2 needs no such care.
@@ -147,42 +146,38 @@ func (x *exchange) bodyLeft() bool {
 	return !x.body.whole
 }
 
-// answerEarly keeps net/http from reading the rest of the body before it answers, for as long as that takes. If the body
-// is being forwarded the connection ends: the next request cannot wait for a reader that may never return.
-func (x *exchange) answerEarly() {
-	_ = http.NewResponseController(x.w).EnableFullDuplex() // a server that cannot has its own bounds
-	if x.body != nil {
+// boundRest is called before an answer and after the handler: net/http reads the rest of a body, up to 256 kB, to keep the
+// connection, and has no bound for how long that takes.
+//
+// A body that was not forwarded is read before the answer goes out; if the deadline ends that, net/http closes the
+// connection. While a body is forwarded somebody else may be reading it, so there the answer goes first and the connection
+// ends with it: what is left must never be taken for the next request.
+func (x *exchange) boundRest(answered bool) {
+	if !x.bodyLeft() {
+		return
+	}
+	control := http.NewResponseController(x.w) // a server that cannot do these has bounds of its own
+	until := time.Now().Add(lingering)
+	switch {
+	case x.body == nil:
+		_ = control.SetReadDeadline(until)
+	case !answered:
+		_ = control.EnableFullDuplex()
 		x.Header().Set("Connection", "close")
+	default:
+		_ = control.SetReadDeadline(until)
+		if conn := connOf(x.r.Context()); conn != nil {
+			conn.lastReads(until) // the deadline above is lost when net/http stops a read that is under way
+		}
 	}
 }
 
-// maxSkipped is how much of a body that nobody wants is read to keep the connection.
-const maxSkipped = 256 << 10
-
-// skipBody reads, after the answer, the body of a request that was not forwarded. net/http would do so when it closes the
-// body; but having met its end there it goes on to watch the connection, in full duplex while it reads the next request
-// already, and panics.
-func (x *exchange) skipBody() {
-	x.flush()
-	if _, err := io.CopyN(io.Discard, x.r.Body, maxSkipped); err == nil {
-		_ = http.NewResponseController(x.w).SetReadDeadline(time.Unix(1, 0)) // too much is left: the connection ends
-	}
-}
-
-// leaveBody bounds what net/http does with the rest of the body after the handler.
+// leaveBody ends the use of the body when the handler returns.
 func (x *exchange) leaveBody() {
 	if x.body != nil {
 		x.body.handlerOver()
 	}
-	if x.status == 0 || x.status == http.StatusSwitchingProtocols || !x.bodyLeft() {
-		return
-	}
-	until := time.Now().Add(lingering)
-	_ = http.NewResponseController(x.w).SetReadDeadline(until)
-	if x.body == nil {
-		x.skipBody()
-	}
-	if conn := connOf(x.r.Context()); conn != nil && x.body != nil {
-		conn.lastReads(until) // the deadline above is lost when net/http stops a read that is under way
+	if x.status != 0 && x.status != http.StatusSwitchingProtocols {
+		x.boundRest(true)
 	}
 }

@@ -36,9 +36,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.w }
 func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 && status >= 200 {
 		x.status = status
-		if x.bodyLeft() {
-			x.answerEarly()
-		}
+		x.boundRest(false)
 	}
 	x.w.WriteHeader(status)
 }

@@ -40,7 +40,7 @@ func newSmuggler(t *testing.T) *smuggler {
 	s := &smuggler{policy: new(witness), service: newRecorder(t)}
 	short := 400 * time.Millisecond // what is left of a request that never ends is waited for so long
 	s.addr = served(t, Config{Upstream: s.service.url, Decider: decider(s.policy.decide), Stall: short},
-		ServerConfig{HeaderTimeout: short, IdleTimeout: short})
+		ServerConfig{HeaderTimeout: short, IdleTimeout: short / 4})
 	return s
 }
 
@@ -224,5 +224,30 @@ func TestSmuggling(t *testing.T) {
 			}
 			s.check(t, c.forwarded)
 		})
+	}
+}
+
+// The body of a denied request that comes too late must not be taken for a request.
+func TestLateBodyIsNoRequest(t *testing.T) {
+	asked := 0
+	addr := served(t, Config{Upstream: "http://127.0.0.1:9", Decider: decider(func(*httpverdict.Request) *httpverdict.Verdict {
+		asked++
+		return &httpverdict.Verdict{Kind: httpverdict.Limited, Binding: -1}
+	})}, ServerConfig{})
+	conn := dialGateway(t, addr)
+	hidden := "GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n"
+	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", len(hidden))
+	in := bufio.NewReader(conn)
+	res, err := http.ReadResponse(in, nil)
+	if err != nil || res.StatusCode != 429 {
+		t.Fatalf("answer %v %v, want 429", res, err)
+	}
+	io.Copy(io.Discard, res.Body)
+	io.WriteString(conn, hidden) // fails if the connection is closed
+	if res, err := http.ReadResponse(in, nil); err == nil {
+		t.Errorf("the body was answered with %d", res.StatusCode)
+	}
+	if asked != 1 {
+		t.Errorf("the policy was asked %d times", asked)
 	}
 }

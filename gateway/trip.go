@@ -196,7 +196,9 @@ type upload struct {
 	ask  chan struct{} // closed when the service wants the body
 	quit chan struct{} // closed when nobody wants it any more
 	done chan bool     // whether all of it was sent
-	asks bool
+	asks bool          // whether ask is waited for
+
+	asked bool // of the handler's goroutine
 }
 
 func startUpload(t *trip, chunked bool) *upload {
@@ -233,9 +235,9 @@ func (u *upload) wait() bool {
 }
 
 func (u *upload) goOn() {
-	if u != nil && u.ask != nil {
+	if u != nil && u.asks && !u.asked {
+		u.asked = true
 		close(u.ask)
-		u.ask = nil
 	}
 }
 
