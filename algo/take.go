@@ -23,14 +23,27 @@ const manyCharges = 4
 // Take decides a take at a time and writes the cells, one for each charge, all different. The charges have passed
 // headgate.Validate. d is overwritten.
 func Take(z *Zones, now int64, charges []headgate.Charge, cells []*Cell, d *headgate.Decision) {
-	d.Reset(len(charges))
-	if len(charges) == 1 {
-		var s step
-		s.judge(z, now, &charges[0], cells[0])
-		s.finish(&charges[0], cells[0], s.judged.ok, &d.Outcomes[0])
-		d.Conclude(charges)
-		return
+	switch {
+	case len(charges) > 1:
+		takeMany(z, now, charges, cells, d)
+	case len(charges) == 0:
+		d.Reset(0)
+		d.Allowed = true
+	case !takePlain(now, &charges[0], cells[0], d):
+		takeOne(z, now, charges, cells[0], d)
 	}
+}
+
+func takeOne(z *Zones, now int64, charges []headgate.Charge, cell *Cell, d *headgate.Decision) {
+	d.Reset(1)
+	var s step
+	s.judge(z, now, &charges[0], cell)
+	s.finish(&charges[0], cell, s.judged.ok, &d.Outcomes[0])
+	d.Conclude(charges)
+}
+
+func takeMany(z *Zones, now int64, charges []headgate.Charge, cells []*Cell, d *headgate.Decision) {
+	d.Reset(len(charges))
 	var few [manyCharges]step
 	steps := few[:]
 	if len(charges) > manyCharges {
