@@ -63,7 +63,8 @@ func ParseURL(text string) (Config, error) {
 	if err := cfg.readPath(path, scheme == "redis+sentinel"); err != nil {
 		return Config{}, err
 	}
-	return cfg, cfg.readQuery(query)
+	err := cfg.readQuery(query)
+	return cfg, err
 }
 
 func (c *Config) readHosts(text string, sentinel bool) error {
@@ -79,7 +80,8 @@ func (c *Config) readHosts(text string, sentinel bool) error {
 		}
 		name, p, err := net.SplitHostPort(host)
 		if n, bad := strconv.Atoi(p); err != nil || bad != nil || name == "" || n < 1 || n > 65535 {
-			return configErrorf("host %q in the URL is not HOST:PORT", host)
+			host, _, _ = strings.Cut(host, ":") // what follows may be a password that lacks its @HOST
+			return configErrorf("the port after the host %q in the URL is not a number from 1 to 65535", host)
 		}
 		c.Addrs = append(c.Addrs, host)
 	}
