@@ -31,7 +31,9 @@ deps: ## Install the servers that the tests start (Debian, root); elsewhere say 
 test: ## Install what is missing and run the whole suite with the race detector and real servers
 	@missing=; scripts/install-test-deps.sh || { [[ "$$CI" == true ]] && exit 1; missing=1; }; \
 	warn() { [[ -z "$$missing" ]] || echo "WARNING: servers are missing (see above); tests that need them are SKIPPED" >&2; }; \
-	warn; $(GO) test -race -timeout $(TEST_TIMEOUT) -run '$(RUN)' $(PKG); code=$$?; warn; exit $$code
+	warn; code=0; $(GO) test -race -timeout $(TEST_TIMEOUT) -run '$(RUN)' $(PKG) || code=$$?; \
+	if [[ '$(PKG)' == ./... ]]; then (cd bench && $(GO) test -timeout 5m -run '$(RUN)' ./...) || code=$$?; fi; \
+	warn; exit $$code
 
 .PHONY: test-quick
 test-quick: ## Run the suite without the race detector, long tests shortened
