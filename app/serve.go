@@ -22,10 +22,8 @@ type ServeConfig struct {
 	Upstream string
 	// Listen is the address of the gateway.
 	Listen string
-	// Store is where limits are counted, in one of the StoreForms; by default memory.
-	Store string
-	// Namespace keeps users of one Redis apart; by default DefaultNamespace.
-	Namespace string
+	// Store is where limits are counted; by default memory. Its Log is that of the service.
+	Store StoreConfig
 	// Admin is the address of the admin listener; "" for none. Beyond loopback it needs AdminToken.
 	Admin      string
 	AdminToken string
@@ -72,10 +70,6 @@ type service struct {
 
 // build makes the parts, the cheapest to check first. What it has made when it fails, close gives back.
 func (s *service) build(ctx context.Context) error {
-	url, err := ParseStoreURL(s.cfg.Store)
-	if err != nil {
-		return &UsageError{err}
-	}
 	p, err := LoadPolicy(s.cfg.Policy)
 	if err != nil {
 		return err
@@ -83,8 +77,8 @@ func (s *service) build(ctx context.Context) error {
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
-	s.store, err = OpenStore(ctx, StoreConfig{URL: url, Namespace: s.cfg.Namespace, Log: s.cfg.Log})
-	if err != nil {
+	s.cfg.Store.Log = s.cfg.Log
+	if s.store, err = OpenStore(ctx, s.cfg.Store); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.store.Close)
@@ -195,12 +189,5 @@ func (s *service) announce() {
 		admin = s.admin.Addr().String()
 	}
 	s.cfg.Log.Info("headgate guards "+s.cfg.Upstream, "listen", s.front.Addr().String(), "policy", s.cfg.Policy,
-		"rules", len(s.guard.Policy().Rules()), "store", s.store.Name, "namespace", s.namespace(), "admin", admin)
-}
-
-func (s *service) namespace() string {
-	if s.cfg.Namespace == "" {
-		return DefaultNamespace
-	}
-	return s.cfg.Namespace
+		"rules", len(s.guard.Policy().Rules()), "store", s.store.Name, "admin", admin)
 }

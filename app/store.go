@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
 	headgate "github.com/headgate-io/headgate"
@@ -12,8 +11,12 @@ import (
 // StoreConfig says which store to open.
 type StoreConfig struct {
 	URL StoreURL
-	// Namespace keeps users of one Redis apart; by default DefaultNamespace. Memory needs none.
+	// Namespace keeps users of one Redis apart; by default what the URL says, else DefaultNamespace. Memory needs none.
 	Namespace string
+	// Secret keys the choice of a shard; by default the namespace's name. All instances of a namespace need the same.
+	Secret string
+	// SentinelUsername and SentinelPassword are for the sentinels themselves; by default none.
+	SentinelUsername, SentinelPassword string
 	// Log gets what goes wrong; nil discards it.
 	Log *slog.Logger
 }
@@ -24,7 +27,7 @@ const DefaultNamespace = "headgate"
 // Store is an open store. Close it after the last take.
 type Store struct {
 	headgate.Limiter
-	// Name can be shown to anybody.
+	// Name says which store it is, with its namespace, and can be shown to anybody.
 	Name string
 	// Remote tells that the store can be lost while this process lives.
 	Remote bool
@@ -39,16 +42,13 @@ func OpenStore(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Namespace == "" {
-		cfg.Namespace = DefaultNamespace
-	}
-	if cfg.URL.Kind == StoreMemory || cfg.URL.Kind == "" {
+	if cfg.URL.redis == nil {
 		mem := memstore.New(memstore.Config{Logger: cfg.Log})
 		return &Store{Limiter: mem, Name: cfg.URL.String(), close: mem.Close}, nil
 	}
 	s, err := openRedis(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("store: %s: %w", cfg.URL, err)
+		return nil, storeError("store "+cfg.URL.String(), err)
 	}
 	return s, nil
 }

@@ -53,9 +53,10 @@ func newDemo(std streams) *cobra.Command {
 }
 
 func runDemo(ctx context.Context, std streams, f demoFlags) error {
-	url, err := app.ParseStoreURL(f.store)
+	// Two demos on one Redis do not meet.
+	store, err := storeConfig(f.store, "demo-"+strings.ToLower(rand.Text()[:10]))
 	if err != nil {
-		return usagef("%w", err)
+		return err
 	}
 	if err := errors.Join(noneOrMore("shoppers", &f.Shoppers), noneOrMore("bots", &f.Bots), f.Check()); err != nil {
 		return usagef("%w", err)
@@ -63,7 +64,7 @@ func runDemo(ctx context.Context, std streams, f demoFlags) error {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
 	show := startShow(std, f.plain, quit)
-	sum, err := demoOn(ctx, url, f.Config, show)
+	sum, err := demoOn(ctx, store, f.Config, show)
 	if err := errors.Join(err, show.close()); err != nil {
 		return err
 	}
@@ -85,13 +86,13 @@ func noneOrMore(name string, n *int) error {
 	return nil
 }
 
-// demoOn runs the demo on a store of its own namespace, so that two demos on one Redis do not meet.
-func demoOn(ctx context.Context, url app.StoreURL, cfg demo.Config, show *show) (*demo.Summary, error) {
+func demoOn(ctx context.Context, where app.StoreConfig, cfg demo.Config, show *show) (*demo.Summary, error) {
 	p, err := demo.Policy()
 	if err != nil {
 		return nil, err
 	}
-	store, err := app.OpenStore(ctx, app.StoreConfig{URL: url, Namespace: "demo-" + strings.ToLower(rand.Text()[:10]), Log: show.log})
+	where.Log = show.log
+	store, err := app.OpenStore(ctx, where)
 	if err != nil {
 		return nil, err
 	}

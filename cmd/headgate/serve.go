@@ -1,11 +1,7 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +10,7 @@ import (
 
 func newServe(std streams) *cobra.Command {
 	var cfg app.ServeConfig
-	var format, level string
+	var store, namespace, format, level string
 	var access bool
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -44,14 +40,17 @@ func newServe(std streams) *cobra.Command {
 			if cfg.AdminToken, err = secretFromEnv("HEADGATE_ADMIN_TOKEN"); err != nil {
 				return err
 			}
+			if cfg.Store, err = storeConfig(store, namespace); err != nil {
+				return err
+			}
 			return app.Serve(cmd.Context(), cfg)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&cfg.Policy, "policy", "", "file with the policy")
 	flags.StringVar(&cfg.Upstream, "upstream", "", "service to guard: http://HOST:PORT, https:// or h2c://")
-	flags.StringVar(&cfg.Store, "store", "memory", "where limits are counted: "+app.StoreForms)
-	flags.StringVar(&cfg.Namespace, "namespace", app.DefaultNamespace, "keeps users of one Redis apart")
+	flags.StringVar(&store, "store", "memory", "where limits are counted: "+app.StoreForms)
+	flags.StringVar(&namespace, "namespace", "", "keeps users of one Redis apart (default "+app.DefaultNamespace+")")
 	flags.StringVar(&cfg.Listen, "listen", ":8080", "address of the gateway")
 	flags.StringVar(&cfg.Admin, "admin", "", "address of /healthz and /readyz, such as 127.0.0.1:9090 (default none)")
 	flags.DurationVar(&cfg.Drain, "drain", app.DefaultDrain, "how long requests under way may take to end when stopping")
@@ -75,24 +74,4 @@ func logHandler(std streams, format, level string) (slog.Handler, error) {
 		return slog.NewJSONHandler(std.err, &opts), nil
 	}
 	return nil, usagef("--log-format %q is not one of text and json", format)
-}
-
-// secretFromEnv reads a secret from NAME, or from the file that NAME_FILE names.
-func secretFromEnv(name string) (string, error) {
-	value, file := os.Getenv(name), os.Getenv(name+"_FILE")
-	switch {
-	case value != "" && file != "":
-		return "", usagef("%s and %s_FILE are both set; keep one", name, name)
-	case file == "":
-		return value, nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		var path *os.PathError
-		if errors.As(err, &path) {
-			err = path.Err
-		}
-		return "", fmt.Errorf("the file that %s_FILE names cannot be read: %w", name, err)
-	}
-	return strings.TrimSpace(string(text)), nil
 }

@@ -57,16 +57,16 @@ func newTest(std streams) *cobra.Command {
 }
 
 func runTest(ctx context.Context, std streams, f testFlags, names []string) error {
-	url, err := app.ParseStoreURL(f.store)
+	where, err := storeConfig(f.store, f.namespace)
 	if err != nil {
-		return usagef("%w", err)
+		return err
 	}
 	files, err := parseTests(names)
 	if err != nil {
 		return usagef("%w", err)
 	}
-	log := slog.New(slog.NewTextHandler(std.err, nil))
-	store, err := app.OpenStore(ctx, app.StoreConfig{URL: url, Namespace: f.namespace, Log: log})
+	where.Log = slog.New(slog.NewTextHandler(std.err, nil))
+	store, err := app.OpenStore(ctx, where)
 	if err != nil {
 		return err
 	}
