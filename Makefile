@@ -54,8 +54,7 @@ bench: ## Compare with the peers and print the table (ARGS=-h for its flags)
 
 .PHONY: lint
 lint: ## Run the linters of .golangci.yml over the module and over bench
-	$(LINT) run ./...
-	@if [[ -f bench/go.mod ]]; then cd bench && echo "bench:" && $(LINT) run ./...; fi
+	@code=0; $(LINT) run ./... || code=$$?; cd bench && $(LINT) run ./... || code=$$?; exit $$code
 
 .PHONY: fmt
 fmt: ## Format all Go files
