@@ -81,6 +81,9 @@ func (c *Config) readHosts(text string, sentinel bool) error {
 		name, p, err := net.SplitHostPort(host)
 		if n, bad := strconv.Atoi(p); err != nil || bad != nil || name == "" || n < 1 || n > 65535 {
 			host, _, _ = strings.Cut(host, ":") // what follows may be a password that lacks its @HOST
+			if host == "" {
+				return configErrorf("the URL lacks a host; write HOST:PORT")
+			}
 			return configErrorf("the port after the host %q in the URL is not a number from 1 to 65535", host)
 		}
 		c.Addrs = append(c.Addrs, host)
