@@ -24,11 +24,12 @@ type pacedBody struct {
 	from, to http.Header           // trailers as they come, and those that go on
 	trailer  http.Header           // to, if trailers are announced
 
-	pace  pace
-	mu    sync.Mutex
-	over  bool
-	whole bool  // whether all of it has been read
-	err   error // why the body could not be read, nil for none
+	pace   pace
+	mu     sync.Mutex
+	latest time.Time // when the read that is under way must end, zero if none is
+	over   bool
+	whole  bool  // whether all of it has been read
+	err    error // why the body could not be read, nil for none
 }
 
 func newPacedBody(x *exchange) *pacedBody {
@@ -71,9 +72,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	if b.left >= 0 {
 		b.left -= int64(n)
 	}
-	if err != nil {
-		b.ended(err)
-	}
+	b.ended(err)
 	return n, err
 }
 
@@ -83,18 +82,21 @@ func (b *pacedBody) arm(now time.Time) bool {
 	if b.over {
 		return false
 	}
-	if deadline, set := b.pace.arm(now); set {
+	deadline, set := b.pace.arm(now)
+	if set {
 		_ = b.setLimit(deadline) // not every server can: then it bounds slow bodies itself
 	}
+	b.latest = deadline
 	return true
 }
 
-// ended notes the end of the body and passes the trailers on. It takes the deadline away, which would hit net/http's watch
-// for a client that leaves; after a failure it stays, for nobody waits for the rest.
+// ended notes the end of a read. At the end of the body it passes the trailers on, and takes the deadline away, which would
+// hit net/http's watch for a client that leaves; after a failure it stays, for nobody waits for the rest.
 func (b *pacedBody) ended(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.over {
+	b.latest = time.Time{}
+	if b.over || err == nil {
 		return
 	}
 	if err != io.EOF {
@@ -127,6 +129,9 @@ func (b *pacedBody) failure() error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.err == nil && !b.latest.IsZero() && time.Now().After(b.latest) {
+		return errSlowBody // the deadline has ended the request's context before it has ended the read
+	}
 	return b.err
 }
 
@@ -158,6 +163,9 @@ func (x *exchange) boundRest(answered bool) {
 	}
 	control := http.NewResponseController(x.w) // a server that cannot do these has bounds of its own
 	until := time.Now().Add(lingering)
+	if errors.Is(x.body.failure(), errSlowBody) {
+		until = time.Now() // it has had its time
+	}
 	switch {
 	case x.body == nil:
 		_ = control.SetReadDeadline(until)

@@ -50,7 +50,7 @@ func (x *exchange) fail(f *fault) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	h.Set(httpverdict.HeaderID, id)
-	if f.close {
+	if f.close && x.r.ProtoMajor == 1 { // another stream of an HTTP/2 connection is nobody's business here
 		h.Set("Connection", "close")
 	}
 	x.WriteHeader(f.status)

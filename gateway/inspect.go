@@ -16,7 +16,7 @@ func (x *exchange) inspect() *fault {
 	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
 		return &fault{status: http.StatusMethodNotAllowed, code: "method_not_allowed", detail: "The method " + r.Method + " is not forwarded.", close: true}
 	case !plainMethod(r.Method):
-		return faultMalformed("the method is not in capital letters")
+		return faultMalformed("the method is not a word of capital letters")
 	case !plainHost(r.Host):
 		return faultMalformed("the host is missing or malformed")
 	case r.URL.Opaque != "":
@@ -32,14 +32,15 @@ func (x *exchange) inspect() *fault {
 	return nil
 }
 
-// plainMethod refuses small letters: "post" is another method than POST for a policy, and the same for some services.
+// plainMethod refuses small letters, for "post" is another method than POST for a policy and the same for some services,
+// and what is no method at all: net/http's HTTP/2 passes spaces, which would end the request line of HTTP/1.1.
 func plainMethod(method string) bool {
 	for i := 0; i < len(method); i++ {
-		if c := method[i]; 'a' <= c && c <= 'z' {
+		if c := method[i]; (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
 			return false
 		}
 	}
-	return true
+	return method != ""
 }
 
 // plainHost accepts names, addresses and ports: no user, path, list or space, in which services differ.

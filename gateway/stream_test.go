@@ -235,11 +235,14 @@ func (z *zeros) Read(p []byte) (int, error) {
 }
 
 func TestLargeBodiesTakeNoMemory(t *testing.T) {
-	const size = 100 << 20
-	want := sha256.New()
-	io.Copy(want, &zeros{size})
-	for _, d := range directions {
+	for i, d := range directions {
+		size := int64(100 << 20)
+		if i > 0 {
+			size = 32 << 20 // keeps the suite quick
+		}
 		t.Run(d.name, func(t *testing.T) {
+			want := sha256.New()
+			io.Copy(want, &zeros{size})
 			service := protocolServer(t, func(w http.ResponseWriter, r *http.Request) {
 				sum := sha256.New()
 				n, err := io.Copy(sum, r.Body)
@@ -266,7 +269,7 @@ func TestLargeBodiesTakeNoMemory(t *testing.T) {
 				t.Fatalf("after %d bytes: %v", half, err)
 			}
 			// Client, gateway and service are in this process; a body that is kept anywhere would show.
-			if grown := int64(heap()) - int64(before); grown > 24<<20 {
+			if grown := int64(heap()) - int64(before); grown > 16<<20 {
 				t.Errorf("the heap grew by %d MB in the middle of a body of %d MB", grown>>20, size>>20)
 			}
 			if rest, err := io.Copy(io.Discard, res.Body); err != nil || half+rest != size {

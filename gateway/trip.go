@@ -12,6 +12,9 @@ import (
 // continueTimeout is how long a body is held back for a service that was asked whether it wants it.
 const continueTimeout = time.Second
 
+// brokenTimeout is how long a service that takes no more of a request may take to say why.
+const brokenTimeout = time.Second
+
 // maxInformational bounds the 1xx answers before the real one.
 const maxInformational = 16
 
@@ -211,6 +214,8 @@ func startUpload(t *trip, chunked bool) *upload {
 		sent := u.wait() && g.upload(l, body, chunked)
 		if sent {
 			l.expect(g.cfg.ResponseTimeout)
+		} else {
+			l.expect(brokenTimeout)
 		}
 		u.done <- sent
 	}()

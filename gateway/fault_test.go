@@ -1,0 +1,265 @@
+package gateway
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// fakeService accepts connections and hands each to serve.
+func fakeService(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	t.Cleanup(func() {
+		l.Close()
+		served.Wait()
+	})
+	served.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			served.Go(func() {
+				defer conn.Close()
+				serve(conn)
+			})
+		}
+	})
+	return "http://" + l.Addr().String()
+}
+
+func unusedAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestFaultsOfTheService(t *testing.T) {
+	answer := func(text string) func(net.Conn) {
+		return func(conn net.Conn) {
+			if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+				io.WriteString(conn, text)
+			}
+		}
+	}
+	silent := func(conn net.Conn) { io.Copy(io.Discard, conn) }
+	for _, c := range []struct {
+		name, upstream string
+		status         int
+		code           string
+	}{
+		{"down", "http://" + unusedAddr(t), 502, "upstream_unreachable"},
+		{"down, h2c", "h2c://" + unusedAddr(t), 502, "upstream_unreachable"},
+		{"closes", fakeService(t, answer("")), 502, "upstream_unreachable"},
+		{"says nothing", fakeService(t, silent), 504, "upstream_timeout"},
+		{"stops in the header", fakeService(t, func(conn net.Conn) {
+			answer("HTTP/1.1 200 OK\r\nX: ")(conn)
+			silent(conn)
+		}), 504, "upstream_timeout"},
+		{"is no HTTP", fakeService(t, answer("SSH-2.0-OpenSSH\r\n")), 502, "upstream_unreachable"},
+		{"answers with a huge header", fakeService(t, answer("HTTP/1.1 200 OK\r\nX: "+strings.Repeat("y", 2<<20)+"\r\n\r\n")), 502, "upstream_unreachable"},
+		{"answers with two lengths", fakeService(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab")), 502, "upstream_unreachable"},
+		{"informs for ever", fakeService(t, answer(strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 100))), 502, "upstream_unreachable"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			log := new(lockedBuffer)
+			addr := served(t, Config{Upstream: c.upstream, ResponseTimeout: briefly, Logger: jsonLog(log)}, ServerConfig{})
+			res, err := client(t).Get("http://" + addr + "/x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			var problem struct {
+				Status   int
+				Code, ID string
+			}
+			err = json.NewDecoder(res.Body).Decode(&problem)
+			if err != nil || res.StatusCode != c.status || problem.Status != c.status || problem.Code != c.code || problem.ID != "id-allow" {
+				t.Errorf("answer %d %+v %v, want %d %s", res.StatusCode, problem, err, c.status, c.code)
+			}
+			if got := res.Header.Get("Content-Type"); got != "application/problem+json" {
+				t.Errorf("Content-Type %q", got)
+			}
+			if !strings.Contains(log.String(), `"path":"/x"`) {
+				t.Errorf("nothing in the log: %s", log)
+			}
+		})
+	}
+}
+
+// The service closes an idle connection just before the next request comes.
+func TestRequestIsRepeatedOnlyWhereThatIsSafe(t *testing.T) {
+	var requests atomic.Int32
+	service := fakeService(t, func(conn net.Conn) {
+		in := bufio.NewReader(conn)
+		for first := true; ; first = false {
+			req, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			io.Copy(io.Discard, req.Body)
+			requests.Add(1)
+			if !first {
+				return // the second request on a connection is dropped
+			}
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		}
+	})
+	addr := served(t, Config{Upstream: service}, ServerConfig{})
+	c := client(t)
+	for _, step := range []struct {
+		method, body string
+		status       int
+		reached      int32 // requests that the service has seen in all
+	}{
+		{"GET", "", 200, 1},
+		{"GET", "", 200, 3}, // dropped, and repeated on a new connection
+		{"POST", "x", 502, 4},
+		{"GET", "", 200, 5},
+		{"POST", "", 502, 6},
+		{"GET", "", 200, 7},
+		{"DELETE", "", 502, 8},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), step.method, "http://"+addr, strings.NewReader(step.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		if res.StatusCode != step.status || requests.Load() != step.reached {
+			t.Errorf("%s: %d after %d requests, want %d after %d", step.method, res.StatusCode, requests.Load(), step.status, step.reached)
+		}
+	}
+}
+
+// A byte that nobody asked for must not become the beginning of the next answer.
+func TestAnswersAreNotMixedUp(t *testing.T) {
+	sent := make(chan struct{})
+	var connections atomic.Int32
+	service := fakeService(t, func(conn net.Conn) {
+		n := connections.Add(1)
+		in := bufio.NewReader(conn)
+		for {
+			if _, err := http.ReadRequest(in); err != nil {
+				return
+			}
+			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d", n)
+			if n == 1 {
+				io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
+				close(sent)
+			}
+		}
+	})
+	addr := served(t, Config{Upstream: service}, ServerConfig{})
+	c := client(t)
+	for _, want := range []string{"1", "2", "2"} {
+		res, err := c.Get("http://" + addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if string(body) != want {
+			t.Errorf("answer %q, want %q", body, want)
+		}
+		<-sent
+	}
+}
+
+func TestTooManyAtATime(t *testing.T) {
+	reached, release := make(chan struct{}), make(chan struct{})
+	service := upstreamServer(t, func(http.ResponseWriter, *http.Request) {
+		reached <- struct{}{}
+		<-release
+	})
+	addr := served(t, Config{Upstream: service, MaxConcurrent: 1}, ServerConfig{})
+	first := make(chan int)
+	c := client(t)
+	go func() {
+		res, err := c.Get("http://" + addr)
+		if err != nil {
+			t.Error(err)
+			first <- 0
+			return
+		}
+		res.Body.Close()
+		first <- res.StatusCode
+	}()
+	<-reached
+	res, err := c.Get("http://" + addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != 503 || res.Header.Get("Retry-After") == "" {
+		t.Errorf("answer %d %v, want 503 with Retry-After", res.StatusCode, res.Header)
+	}
+	close(release)
+	if got := <-first; got != 200 {
+		t.Errorf("the first got %d", got)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	ok := decider(allowAll)
+	for _, c := range []struct {
+		name string
+		cfg  Config
+		want string
+	}{
+		{"no decider", Config{Upstream: "http://x"}, "gateway: the decider is nil"},
+		{"no upstream", Config{Decider: ok}, "gateway: the upstream is missing"},
+		{"no scheme", Config{Upstream: "127.0.0.1:9000", Decider: ok}, "is not a URL"},
+		{"no scheme but a name", Config{Upstream: "localhost:9000", Decider: ok}, "is not a URL"},
+		{"other scheme", Config{Upstream: "ftp://x", Decider: ok}, "has no scheme out of http, https and h2c"},
+		{"no host", Config{Upstream: "http://:80", Decider: ok}, "has no host"},
+		{"query", Config{Upstream: "http://x/?a=1", Decider: ok}, "has more than scheme, host, port and path"},
+		{"password", Config{Upstream: "http://u:secret@x/", Decider: ok}, `upstream "http://…@x/" has more than`},
+		{"bad path", Config{Upstream: "http://x/%00", Decider: ok}, "has a malformed path"},
+		{"negative", Config{Upstream: "http://x", Decider: ok, MaxConcurrent: -1}, "Config.MaxConcurrent is negative"},
+	} {
+		if _, err := New(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+	if _, err := NewServer(ServerConfig{}); err == nil || !strings.Contains(err.Error(), "Handler is nil") {
+		t.Errorf("no handler: %v", err)
+	}
+	if _, err := NewServer(ServerConfig{Handler: http.NotFoundHandler(), MaxConns: -1}); err == nil || !strings.Contains(err.Error(), "MaxConns") {
+		t.Errorf("negative MaxConns: %v", err)
+	}
+}
+
+func TestUpstreamForms(t *testing.T) {
+	for text, want := range map[string]upstream{
+		"http://x":              {scheme: "http", host: "x:80"},
+		"https://x":             {scheme: "https", host: "x:443"},
+		"h2c://x:1/":            {scheme: "http", host: "x:1", h2c: true},
+		"http://[::1]:9000/a/b": {scheme: "http", host: "[::1]:9000", base: "/a/b"},
+		"http://[::1]/a/../b/":  {scheme: "http", host: "[::1]:80", base: "/b"},
+	} {
+		if got, err := parseUpstream(text); err != nil || got != want {
+			t.Errorf("%s: %+v %v, want %+v", text, got, err, want)
+		}
+	}
+}
