@@ -118,7 +118,7 @@ func openMemstore(keys []string) (checker, error) {
 }
 
 func openGoLimiter(keys []string) (checker, error) {
-	store, err := memorystore.New(&memorystore.Config{Tokens: benchRate, Interval: second, InitialAlloc: len(keys)})
+	store, err := memorystore.New(&memorystore.Config{Tokens: windowCount, Interval: window, InitialAlloc: len(keys)})
 	if err != nil {
 		return checker{}, err
 	}
@@ -137,7 +137,7 @@ func openUlule(keys []string) (checker, error) {
 }
 
 func ululeChecks(store ulule.Store, keys []string) func() check {
-	limiter := ulule.New(store, ulule.Rate{Period: second, Limit: benchRate})
+	limiter := ulule.New(store, ulule.Rate{Period: window, Limit: windowCount})
 	ctx := context.Background()
 	return func() check {
 		return func(i int) error {
@@ -152,7 +152,7 @@ func openThrottled(keys []string) (checker, error) {
 	if err != nil {
 		return checker{}, err
 	}
-	limiter, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{MaxRate: throttled.PerSec(benchRate), MaxBurst: benchRate})
+	limiter, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{MaxRate: throttled.PerDuration(1, benchPeriod), MaxBurst: benchBurst})
 	if err != nil {
 		return checker{}, err
 	}
@@ -171,7 +171,7 @@ func openTimeRate(keys []string) (checker, error) {
 		return func(i int) error {
 			l, ok := limiters.Load(keys[i])
 			if !ok {
-				l, _ = limiters.LoadOrStore(keys[i], rate.NewLimiter(benchRate, benchRate))
+				l, _ = limiters.LoadOrStore(keys[i], rate.NewLimiter(rate.Every(benchPeriod), benchBurst))
 			}
 			return allowed(l.(*rate.Limiter).Allow(), nil) //nolint:forcetypeassert // the map holds nothing else
 		}

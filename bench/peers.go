@@ -11,11 +11,15 @@ import (
 	headgate "github.com/headgate-io/headgate"
 )
 
-// The limit of every comparison of speed: so high that all is allowed and every check has to write. What is denied costs
-// some of them less.
+// The limit of every comparison of speed. All is allowed, so that every check has to write: what is denied costs some of
+// them less. And a key that was used stays in use, so that none is taken for idle and made anew in between. Peers with
+// windows get a window that is as good as endless.
 const (
-	benchRate  = 1_000_000
-	benchLimit = "token_bucket 1000000/s burst=1000000"
+	benchLimit  = "token_bucket 1/1m burst=1000000"
+	benchBurst  = 1_000_000
+	benchPeriod = time.Minute
+	windowCount = 1_000_000_000
+	window      = time.Hour
 )
 
 // errDenied says that a contender did not do the work it is measured for.
@@ -91,5 +95,3 @@ func (s *scatter) next() int {
 		}
 	}
 }
-
-const second = time.Second

@@ -134,7 +134,7 @@ func goRedisClient(server *testservers.RedisServer, callers int) *goredis.Client
 func openRedisRate(server *testservers.RedisServer, callers int) (checker, error) {
 	client := goRedisClient(server, callers)
 	limiter := redis_rate.NewLimiter(client)
-	limit := redis_rate.Limit{Rate: benchRate, Burst: benchRate, Period: second}
+	limit := redis_rate.Limit{Rate: 1, Burst: benchBurst, Period: benchPeriod}
 	list, ctx := keys(redisKeys), context.Background()
 	return checker{name: "go-redis/redis_rate", worker: func() check {
 		return func(i int) error {

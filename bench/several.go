@@ -8,7 +8,7 @@ import (
 
 // fourLimits are of four algorithms and never deny here.
 func fourLimits() []string {
-	return []string{benchLimit, "fixed_window 1000000000/1h", "sliding_window 1000000000/1m cells=6", "leaky_bucket 1000000/s capacity=1000000"}
+	return []string{benchLimit, "fixed_window 1000000000/1h", "sliding_window 1000000000/1m cells=6", "leaky_bucket 1/1m capacity=1000000"}
 }
 
 func severalLimits() section {
