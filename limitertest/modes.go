@@ -86,7 +86,7 @@ func (c *clinic) peeks() {
 		for _, left := range []int64{1, 0} {
 			for _, m := range []headgate.Mode{headgate.Pay, headgate.Check, headgate.Settle, headgate.Shadow} {
 				d := c.allow(0, these(mode(cost(charge, 0), m)), left)
-				if o := d.Outcomes[0]; o.Receipt.Charged != 0 || o.Reason != headgate.ReasonNone {
+				if o := d.Outcomes[0]; !o.Allowed || o.Receipt.Charged != 0 || o.Reason != headgate.ReasonNone {
 					c.t.Errorf("%s: peek as %s: got %+v", limit, m, o)
 				}
 			}

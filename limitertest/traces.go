@@ -50,8 +50,12 @@ func (s *suite) traces(t *testing.T) {
 	}
 }
 
-// maxOps is how many steps a trace has at most.
-const maxOps = 30
+const (
+	// maxOps is how many steps a trace has at most.
+	maxOps = 30
+	// stuck is after what time a step that does not return ends the process, with the trace that led there.
+	stuck = 20 * time.Second
+)
 
 func (s *suite) trace(t *rapid.T, subject headgate.Timed, f family, number int) {
 	w := newWorld(t, f, subject, oracle.New(oracle.Config{}))
@@ -59,7 +63,10 @@ func (s *suite) trace(t *rapid.T, subject headgate.Timed, f family, number int) 
 	w.forward = s.Sharded && f.slots > 1
 	for range rapid.IntRange(1, maxOps).Draw(t, "steps") {
 		op := rapid.Custom(w.draw).Draw(t, "step")
-		if wrong := op.apply(w); wrong != "" {
+		watch := time.AfterFunc(stuck, func() { panic(fmt.Sprintf("limitertest: %s has not answered for %s after\n%s", op, stuck, w.script())) })
+		wrong := op.apply(w)
+		watch.Stop()
+		if wrong != "" {
 			t.Fatalf("the limiter differs from the oracle in the last line: %s\n%s", wrong, w.script())
 		}
 	}
