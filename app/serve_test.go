@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/headgate-io/headgate/internal/testservers"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -257,4 +259,65 @@ func TestServeRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestServeWithoutItsStore: a Redis that stops answering is replaced by limits in memory at once, and comes back by itself.
+func TestServeWithoutItsStore(t *testing.T) {
+	redis := testservers.Redis(t)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
+	defer service.Close()
+	url, err := ParseStoreURL("redis://" + redis.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusting := strings.Replace(twoAnHour, "10.0.0.0/8", "127.0.0.0/8", 1)
+	r := start(t, ServeConfig{Policy: writePolicy(t, trusting), Upstream: service.URL, Store: StoreConfig{URL: url}})
+	step := func(what, address string, want int) {
+		t.Helper()
+		if status, body := get(t, r.url, "X-Forwarded-For", address); status != want {
+			t.Errorf("%s: got %d %s, want %d", what, status, body, want)
+		}
+	}
+	step("the first", "198.51.100.1", http.StatusOK)
+	if err := redis.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	step("locally, the first", "198.51.100.1", http.StatusOK)
+	r.log.await(t, "the store fails: local limits are in force")
+	step("locally, the second", "198.51.100.1", http.StatusOK)
+	step("locally, the third", "198.51.100.1", http.StatusTooManyRequests)
+	if err := redis.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	next := 1
+	if err := testservers.Poll(ctx, func() error {
+		next++
+		before := dbSize(t, redis)
+		step("after the return", fmt.Sprintf("198.51.100.%d", next), http.StatusOK)
+		if after := dbSize(t, redis); after != before+1 {
+			return fmt.Errorf("a new address took the keys from %d to %d", before, after)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	r.stop()
+	if err := <-r.done; err != nil {
+		t.Error(err)
+	}
+}
+
+func dbSize(t *testing.T, redis *testservers.RedisServer) int64 {
+	t.Helper()
+	n, err := redis.Do("DBSIZE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, ok := n.(int64)
+	if !ok {
+		t.Fatalf("DBSIZE answered %v", n)
+	}
+	return size
 }
