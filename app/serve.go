@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +23,8 @@ type ServeConfig struct {
 	Upstream string
 	// Listen is the address of the gateway.
 	Listen string
+	// TLSCert and TLSKey are files in PEM form; with both the gateway serves HTTPS, with neither HTTP.
+	TLSCert, TLSKey string
 	// Store is where limits are counted; by default memory. Its Log is that of the service.
 	Store StoreConfig
 	// Admin is the address of the admin listener; "" for none. Beyond loopback it needs AdminToken.
@@ -62,6 +65,7 @@ type service struct {
 	guard   *Guard
 	gateway *gateway.Gateway
 	server  *gateway.Server
+	tls     *tls.Config // nil for HTTP
 	health  Health
 	front   net.Listener
 	admin   net.Listener // nil if there is none
@@ -72,6 +76,9 @@ type service struct {
 func (s *service) build(ctx context.Context) error {
 	p, err := LoadPolicy(s.cfg.Policy)
 	if err != nil {
+		return err
+	}
+	if err := s.loadTLS(); err != nil {
 		return err
 	}
 	if err := s.listen(ctx); err != nil {
@@ -98,9 +105,26 @@ func (s *service) buildGateway() (err error) {
 	}
 	s.closers = append(s.closers, s.gateway.Close)
 	s.server, err = gateway.NewServer(gateway.ServerConfig{
-		Handler: withoutForged(s.guard.Policy(), s.gateway), Logger: s.cfg.Log, DrainTimeout: s.cfg.Drain,
+		Handler: withoutForged(s.guard.Policy(), s.gateway), TLS: s.tls, Logger: s.cfg.Log, DrainTimeout: s.cfg.Drain,
 	})
 	return err
+}
+
+// loadTLS reads the certificate, if there is one.
+func (s *service) loadTLS() error {
+	cert, key := s.cfg.TLSCert, s.cfg.TLSKey
+	switch {
+	case cert == "" && key == "":
+		return nil
+	case cert == "" || key == "":
+		return usagef("tls: a certificate and its key need each other; one of them is missing")
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return usagef("tls: the certificate %s with the key %s cannot be used: %w", cert, key, err)
+	}
+	s.tls = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	return nil
 }
 
 func (s *service) listen(ctx context.Context) (err error) {
@@ -188,6 +212,10 @@ func (s *service) announce() {
 	if s.admin != nil {
 		admin = s.admin.Addr().String()
 	}
-	s.cfg.Log.Info("headgate guards "+s.cfg.Upstream, "listen", s.front.Addr().String(), "policy", s.cfg.Policy,
+	scheme := "http"
+	if s.tls != nil {
+		scheme = "https"
+	}
+	s.cfg.Log.Info("headgate guards "+s.cfg.Upstream, "listen", scheme+"://"+s.front.Addr().String(), "policy", s.cfg.Policy,
 		"rules", len(s.guard.Policy().Rules()), "store", s.store.Name, "admin", admin)
 }

@@ -3,6 +3,8 @@ package app
 import (
 	"bufio"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -117,7 +119,7 @@ func start(t *testing.T, cfg ServeConfig) *running {
 	if at == nil {
 		t.Fatalf("the first line says too little: %s", line)
 	}
-	r.url, r.admin = "http://"+at[1], "http://"+at[2]
+	r.url, r.admin = at[1], "http://"+at[2]
 	return r
 }
 
@@ -165,6 +167,51 @@ func TestServeGuards(t *testing.T) {
 	if status, body := get(t, r.admin+"/readyz"); status != http.StatusOK || body != "{\"status\":\"ready\"}\n" {
 		t.Errorf("readyz: %d %s", status, body)
 	}
+	r.stop()
+	if err := <-r.done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServeTLS: with a certificate the gateway speaks HTTPS, and HTTP/2 to whoever asks for it.
+func TestServeTLS(t *testing.T) {
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.Header.Get("X-Forwarded-Proto"))
+	}))
+	defer service.Close()
+	issuer := httptest.NewTLSServer(http.NotFoundHandler()) // for its certificate and the client that believes it
+	defer issuer.Close()
+	pair := issuer.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cfg := ServeConfig{
+		Policy: writePolicy(t, twoAnHour), Upstream: service.URL,
+		TLSCert: filepath.Join(dir, "cert.pem"), TLSKey: filepath.Join(dir, "key.pem"),
+	}
+	for file, block := range map[string]*pem.Block{
+		cfg.TLSCert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, cfg.TLSKey: {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := start(t, cfg)
+	client := issuer.Client()
+	client.Transport.(*http.Transport).ForceAttemptHTTP2 = true
+	defer client.CloseIdleConnections()
+	res, err := client.Get(r.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if err != nil || string(body) != "https" || res.ProtoMajor != 2 {
+		t.Errorf("got %q over %s, %v", body, res.Proto, err)
+	}
+	client.CloseIdleConnections()
 	r.stop()
 	if err := <-r.done; err != nil {
 		t.Error(err)
@@ -228,6 +275,8 @@ func TestServeRefuses(t *testing.T) {
 		"busy admin":      {ServeConfig{Admin: busy.Addr().String()}, "admin: " + busy.Addr().String() + " is in use", false},
 		"open admin":      {ServeConfig{Admin: "0.0.0.0:0"}, "admin: 0.0.0.0:0 can be reached from other machines, and there is no token", true},
 		"open admin 2":    {ServeConfig{Admin: ":0"}, "can be reached from other machines", true},
+		"half TLS":        {ServeConfig{TLSCert: "cert.pem"}, "need each other", true},
+		"missing TLS":     {ServeConfig{TLSCert: "cert.pem", TLSKey: "key.pem"}, "open cert.pem: no such file", true},
 		"odd admin":       {ServeConfig{Admin: "nowhere"}, `admin: "nowhere" is no address to listen on`, true},
 		"no policy":       {ServeConfig{Policy: "missing.yaml"}, "policy missing.yaml cannot be opened", true},
 		"bad policy":      {ServeConfig{Policy: writePolicy(t, "version: 1\nrulse: []\n")}, "policy.yaml:2:1: ", false},

@@ -43,7 +43,7 @@ func startServe(t *testing.T, env []string, args ...string) *served {
 	if at == nil {
 		t.Fatalf("the line does not say where it listens: %s", line)
 	}
-	s.url = "http://" + at[1]
+	s.url = at[1]
 	return s
 }
 
