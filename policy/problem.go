@@ -7,8 +7,11 @@ import (
 	"strings"
 )
 
-// maxProblems bounds what one load reports.
-const maxProblems = 50
+// maxProblems bounds what one load reports; more are kept until they are sorted by place.
+const (
+	maxProblems     = 50
+	maxKeptProblems = 1000
+)
 
 // Problem is one thing that is wrong in a policy.
 type Problem struct {
@@ -56,9 +59,14 @@ type pos struct{ line, column int }
 type reporter struct {
 	file     string
 	problems []Problem
+	dropped  int
 }
 
 func (r *reporter) report(at pos, format string, args ...any) {
+	if len(r.problems) == maxKeptProblems {
+		r.dropped++
+		return
+	}
 	r.problems = append(r.problems, Problem{File: r.file, Line: at.line, Column: at.column, Message: fmt.Sprintf(format, args...)})
 }
 
@@ -70,11 +78,8 @@ func (r *reporter) err() error {
 	slices.SortStableFunc(r.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	e := &Error{Problems: r.problems}
-	if more := len(r.problems) - maxProblems; more > 0 {
-		e.Problems, e.More = r.problems[:maxProblems], more
-	}
-	return e
+	kept := min(len(r.problems), maxProblems)
+	return &Error{Problems: r.problems[:kept], More: len(r.problems) - kept + r.dropped}
 }
 
 // scope reports problems of one part of the document.

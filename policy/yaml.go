@@ -18,7 +18,9 @@ const (
 	// MaxDocument is the largest document, in bytes.
 	MaxDocument = 1 << 20
 	maxDepth    = 16
-	maxTokens   = 400_000
+	// maxEmptyLines keeps the YAML library quick, which reads empty lines at the head of a block text over and over.
+	maxEmptyLines = 200
+	maxTokens     = 400_000
 )
 
 type nodeKind uint8
@@ -82,23 +84,38 @@ func (r *reporter) checkBytes(data []byte) bool {
 		r.report(pos{}, "the document has %d bytes; %d are allowed", len(data), MaxDocument)
 		return false
 	}
-	at := pos{1, 1}
+	at, empty, text := pos{1, 1}, 0, false
 	for len(data) > 0 {
 		c, size := utf8.DecodeRune(data)
-		switch {
-		case c == utf8.RuneError && size == 1:
-			r.report(at, "the document is not UTF-8")
-			return false
-		case c < ' ' && c != '\t' && c != '\n' && c != '\r', c == 0x7f:
-			r.report(at, "a control character (%U) stands here; remove it", c)
+		if problem := badRune(c, size); problem != "" {
+			r.report(at, "%s", problem)
 			return false
 		}
-		if at.column++; c == '\n' {
-			at = pos{at.line + 1, 1}
+		if c == '\n' {
+			if empty++; text {
+				empty = 0
+			}
+			at, text = pos{at.line + 1, 0}, false
 		}
+		if empty > maxEmptyLines {
+			r.report(at, "more than %d empty lines follow each other", maxEmptyLines)
+			return false
+		}
+		text = text || (c != ' ' && c != '\t' && c != '\r' && c != '\n')
+		at.column++
 		data = data[size:]
 	}
 	return true
+}
+
+func badRune(c rune, size int) string {
+	switch {
+	case c == utf8.RuneError && size == 1:
+		return "the document is not UTF-8"
+	case c < ' ' && c != '\t' && c != '\n' && c != '\r', c == 0x7f:
+		return fmt.Sprintf("a control character (%U) stands here; remove it", c)
+	}
+	return ""
 }
 
 // parseTokens guards the parser, which recurses without a bound, by looking at the tokens first.
@@ -128,25 +145,14 @@ func (r *reporter) checkTokens(tokens token.Tokens) bool {
 		return false
 	}
 	before := len(r.problems)
-	var flow, entries, line int
+	var g guard
 	for _, t := range tokens {
 		if what := forbidden(t.Type); what != "" {
 			r.report(tokenPos(t), "%s may not be used in a policy; write the value out", what)
+			continue
 		}
-		switch t.Type {
-		case token.SequenceStartType, token.MappingStartType:
-			flow++
-		case token.SequenceEndType, token.MappingEndType:
-			flow--
-		}
-		if t.Position.Line != line {
-			line, entries = t.Position.Line, 0
-		}
-		if t.Type == token.SequenceEntryType || (t.Type == token.MappingValueType && flow == 0) {
-			entries++
-		}
-		if flow > maxDepth || entries > maxDepth {
-			r.report(tokenPos(t), "the document is nested more than %d deep", maxDepth)
+		if problem := g.next(t); problem != "" {
+			r.report(tokenPos(t), "%s", problem)
 			return false
 		}
 	}
