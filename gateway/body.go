@@ -21,8 +21,8 @@ type pacedBody struct {
 	body     io.ReadCloser
 	setLimit func(time.Time) error // sets the read deadline of the connection or stream
 	left     int64                 // bytes that may come, -1 for any number
-	from, to http.Header           // trailers as they come, and those that go on
-	trailer  http.Header           // to, if trailers are announced
+	from     http.Header           // trailers as they come
+	trailer  http.Header           // those that go on; nil if none are announced
 
 	pace   pace
 	mu     sync.Mutex

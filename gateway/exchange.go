@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -104,7 +105,21 @@ func (x *exchange) serveReserved() {
 		x.fail(&fault{status: http.StatusNotFound, code: "not_found", detail: "There is nothing here."})
 		return
 	}
-	x.g.cfg.Reserved.ServeHTTP(x, x.r)
+	r := x.r.WithContext(x.r.Context())
+	r.URL = &url.URL{RawQuery: x.r.URL.RawQuery}
+	if err := httpverdict.SetPath(r.URL, x.judged.Path); err != nil {
+		x.fail(faultMalformed("its path cannot be read"))
+		return
+	}
+	if hasBody(x.r) {
+		x.body = newPacedBody(x)
+		r.Body = x.body
+	}
+	x.g.cfg.Reserved.ServeHTTP(x, r)
+}
+
+func hasBody(r *http.Request) bool {
+	return r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody
 }
 
 // finish reports a request that is over, also when the handler is aborted.

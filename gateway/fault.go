@@ -91,8 +91,8 @@ func (x *exchange) warn(message string, err error) {
 		slog.String("id", x.verdict.ID), slog.Any("error", err))
 }
 
-// abort ends the connection, or stream, so that what was sent cannot be taken for a whole answer. net/http knows no other
-// way than this panic, which it recovers.
+// abort ends the connection, or stream, so that what was sent cannot be taken for a whole answer. net/http recovers the
+// panic.
 func (x *exchange) abort() {
-	panic(http.ErrAbortHandler)
+	panic(http.ErrAbortHandler) //nolint:forbidigo // the only way that net/http knows
 }

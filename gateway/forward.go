@@ -19,7 +19,7 @@ const copyBuffer = 32 << 10
 
 // forward sends the request to the service and its answer to the client.
 func (x *exchange) forward() {
-	if r := x.r; r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody {
+	if hasBody(x.r) {
 		x.body = newPacedBody(x)
 	}
 	if x.g.lanes != nil && (x.g.transport == nil || x.websock) {
@@ -156,7 +156,7 @@ func (x *exchange) copyTrailers(res *http.Response, announced int) {
 // errClient says that the client, not the service, broke off.
 var errClient = errors.New("the client takes no more")
 
-// copyBody passes a body on as it comes: what there is is flushed before more is awaited, unless that was all.
+// copyBody passes a body on as it comes: what has come is flushed before more is awaited, unless that was all.
 func (x *exchange) copyBody(res *http.Response, soon func() bool) error {
 	left := res.ContentLength
 	if x.r.Method == http.MethodHead || left == 0 {

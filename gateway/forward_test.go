@@ -118,7 +118,11 @@ func TestAnswersPassAsTheyAre(t *testing.T) {
 
 func TestReservedPathsAreNeverForwarded(t *testing.T) {
 	service := newRecorder(t)
-	own := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "own "+r.URL.Path) })
+	own := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isReserved(r.URL.Path) || strings.Contains(r.URL.EscapedPath(), "%") {
+			t.Errorf("the handler of reserved paths got %s", r.URL)
+		}
+	})
 	for _, c := range []struct {
 		handler http.Handler
 		status  int

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -155,4 +156,14 @@ func protocolServer(t testing.TB, h http.HandlerFunc) string {
 	server.Start()
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
+}
+
+// tlsServer is a service that speaks HTTP/1.1 and HTTP/2 over TLS; it returns its address and what trusts it.
+func tlsServer(t testing.TB, h http.HandlerFunc) (addr string, trusted *tls.Config) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(h)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String(), &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
 }

@@ -125,7 +125,9 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.drain(server, requests, cut)
-	<-failed
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("gateway: serve %s: %w", l.Addr(), err)
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -109,16 +110,8 @@ func TestDrainCutsWhatTakesTooLong(t *testing.T) {
 
 func TestDrainCutsWebsockets(t *testing.T) {
 	closed := make(chan struct{})
-	service := upstreamServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		conn, rw, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close()
-		rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-		rw.Flush()
-		io.Copy(conn, rw)
+	service := upstreamServer(t, func(w http.ResponseWriter, r *http.Request) {
+		lineEcho(t)(w, r)
 		close(closed)
 	})
 	addr, stop := running(t, Config{Upstream: service}, ServerConfig{DrainTimeout: briefly})
@@ -164,13 +157,10 @@ func TestTLS(t *testing.T) {
 	issuer.StartTLS()
 	defer issuer.Close()
 	trusted := issuer.Client().Transport.(*http.Transport).TLSClientConfig
-	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	secure, trustedService := tlsServer(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.Proto, " ", r.Header.Get("X-Forwarded-Proto"))
-	}))
-	secure.EnableHTTP2 = true
-	secure.StartTLS()
-	defer secure.Close()
-	addr := served(t, Config{Upstream: secure.URL, UpstreamTLS: trusted},
+	})
+	addr := served(t, Config{Upstream: "https://" + secure, UpstreamTLS: trustedService},
 		ServerConfig{TLS: &tls.Config{Certificates: issuer.TLS.Certificates}})
 	for _, c := range []struct {
 		name string
@@ -196,7 +186,7 @@ func TestTLS(t *testing.T) {
 
 func TestUntrustedServiceIsRefused(t *testing.T) {
 	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	secure.Config.ErrorLog = quietLog()
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	secure.StartTLS()
 	defer secure.Close()
 	res, err := client(t).Get("http://" + served(t, Config{Upstream: secure.URL}, ServerConfig{}))

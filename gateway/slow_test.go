@@ -66,6 +66,27 @@ func TestSlowBodyIsCut(t *testing.T) {
 	}
 }
 
+func TestSlowStreamIsCut(t *testing.T) {
+	for _, service := range []string{"http", "h2c"} {
+		addr := served(t, Config{Upstream: service + "://" + protocolServer(t, func(_ http.ResponseWriter, r *http.Request) {
+			if _, err := io.Copy(io.Discard, r.Body); err == nil {
+				t.Error("the service takes the part for a whole body")
+			}
+		}), Stall: briefly}, ServerConfig{})
+		body, sender := io.Pipe()
+		go io.WriteString(sender, "abc") // and no more
+		res, err := client(t, h2c).Post("http://"+addr, "", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		sender.Close()
+		if res.StatusCode != http.StatusRequestTimeout {
+			t.Errorf("%s: answer %d, want 408", service, res.StatusCode)
+		}
+	}
+}
+
 // A body may come slowly as long as it comes at the rate, and stop for a moment, however long it takes in all.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

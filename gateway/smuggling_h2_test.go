@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"log"
 	"net/http"
 	"slices"
 	"testing"
@@ -12,8 +11,6 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
-
-func quietLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // field is one line of a header block, as a client may send it: no library in between corrects it.
 type field [2]string
@@ -117,6 +114,15 @@ func TestSmugglingOverHTTP2(t *testing.T) {
 // A stream that ends before its announced length: the service must not take the part for the whole.
 func TestShortStreamIsNoWholeBody(t *testing.T) {
 	read := make(chan error, 1)
+	t.Cleanup(func() { // after the service has ended, which waits for its handlers
+		select {
+		case err := <-read:
+			if err == nil {
+				t.Error("the service read a whole body")
+			}
+		default: // it was refused before anything was forwarded
+		}
+	})
 	service := upstreamServer(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, err := io.Copy(io.Discard, r.Body)
 		read <- err
@@ -124,12 +130,5 @@ func TestShortStreamIsNoWholeBody(t *testing.T) {
 	fields := []field{{":method", "POST"}, {":scheme", "http"}, {":authority", "x"}, {":path", "/"}, {"content-length", "9"}}
 	if status := sayH2(t, served(t, Config{Upstream: service}, ServerConfig{}), fields, "abc"); status != "400" && status != "refused" {
 		t.Errorf("answer %s", status)
-	}
-	select {
-	case err := <-read:
-		if err == nil {
-			t.Error("the service read a whole body")
-		}
-	default: // it was refused before anything was forwarded
 	}
 }

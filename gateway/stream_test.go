@@ -5,11 +5,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -119,9 +121,9 @@ func TestPartsOfAKnownLengthArrive(t *testing.T) {
 }
 
 func TestWebsocket(t *testing.T) {
-	for _, protocol := range []string{"http", "h2c"} {
+	for _, protocol := range []string{"http", "h2c", "https"} {
 		t.Run(protocol, func(t *testing.T) {
-			service := protocolServer(t, func(w http.ResponseWriter, r *http.Request) {
+			echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 				if err != nil {
 					t.Error(err)
@@ -139,8 +141,12 @@ func TestWebsocket(t *testing.T) {
 					}
 				}
 			})
+			service, trusted := protocolServer(t, echo), (*tls.Config)(nil)
+			if protocol == "https" {
+				service, trusted = tlsServer(t, echo)
+			}
 			done := make(chan httpverdict.Result, 1)
-			g, err := New(Config{Upstream: protocol + "://" + service, Decider: decider(func(*httpverdict.Request) *httpverdict.Verdict {
+			g, err := New(Config{Upstream: protocol + "://" + service, UpstreamTLS: trusted, Decider: decider(func(*httpverdict.Request) *httpverdict.Verdict {
 				return &httpverdict.Verdict{ID: "id-ws", Binding: -1, Done: func(_ context.Context, res httpverdict.Result) { done <- res }}
 			})})
 			if err != nil {
@@ -180,8 +186,9 @@ func TestWebsocket(t *testing.T) {
 	}
 }
 
-func TestSilentTunnelIsClosed(t *testing.T) {
-	service := upstreamServer(t, func(w http.ResponseWriter, r *http.Request) {
+// lineEcho is a service that agrees to a websocket and sends back what comes, without any frames.
+func lineEcho(t *testing.T) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
@@ -190,8 +197,32 @@ func TestSilentTunnelIsClosed(t *testing.T) {
 		defer conn.Close()
 		rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		rw.Flush()
-		io.Copy(io.Discard, conn)
-	})
+		io.Copy(conn, rw)
+	}
+}
+
+// The bounds for answers are none for tunnels.
+func TestTunnelMayBeSilentForLong(t *testing.T) {
+	addr := served(t, Config{Upstream: upstreamServer(t, lineEcho(t)), ResponseTimeout: briefly / 2}, ServerConfig{HeaderTimeout: briefly, IdleTimeout: briefly})
+	conn := dialGateway(t, addr)
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	in := bufio.NewReader(conn)
+	if res, err := http.ReadResponse(in, nil); err != nil || res.StatusCode != 101 {
+		t.Fatalf("answer %v %v", res, err)
+	}
+	conn.SetReadDeadline(time.Now().Add(2 * briefly))
+	if _, err := in.ReadByte(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("a silent tunnel: %v", err)
+	}
+	conn.SetReadDeadline(time.Now().Add(patience))
+	io.WriteString(conn, "still here\n")
+	if line, err := in.ReadString('\n'); err != nil || line != "still here\n" {
+		t.Errorf("echo %q %v", line, err)
+	}
+}
+
+func TestSilentTunnelIsClosed(t *testing.T) {
+	service := upstreamServer(t, lineEcho(t))
 	conn := dialGateway(t, served(t, Config{Upstream: service, TunnelIdle: 50 * time.Millisecond}, ServerConfig{}))
 	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	all, err := io.ReadAll(conn)

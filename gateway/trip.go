@@ -132,7 +132,7 @@ func (t *trip) length() int64 {
 // receive reads answers up to the real one, and passes those on that come before it.
 func (t *trip) receive() error {
 	for range maxInformational {
-		res, err := http.ReadResponse(t.lane.in, t.x.r)
+		res, err := http.ReadResponse(t.lane.in, t.x.r) //nolint:bodyclose // the body is the lane: it is read to its end or the lane is closed
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,13 @@ func (t *trip) receive() error {
 
 // arrived tells whether the whole answer is in the buffer.
 func (t *trip) arrived() bool {
-	return t.res.ContentLength == 0 || t.res.ContentLength > 0 && (int64(t.lane.in.Buffered()) >= t.res.ContentLength || t.x.r.Method == http.MethodHead)
+	switch {
+	case t.res.StatusCode == http.StatusSwitchingProtocols:
+		return false // what follows is a tunnel
+	case t.res.ContentLength <= 0 || t.x.r.Method == http.MethodHead:
+		return t.res.ContentLength >= 0
+	}
+	return int64(t.lane.in.Buffered()) >= t.res.ContentLength
 }
 
 // soon tells whether a read of the body returns without waiting for the service.

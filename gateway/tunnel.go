@@ -81,7 +81,8 @@ func (t *tunnel) close() {
 
 func (t *tunnel) run(ctx context.Context, early *bufio.Reader) {
 	defer t.close()
-	defer context.AfterFunc(ctx, t.close)()
+	stop := context.AfterFunc(ctx, t.close)
+	defer stop()
 	if t.idle > 0 {
 		watch := t.watch()
 		defer watch.Stop()
