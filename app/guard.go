@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/memstore"
 	"github.com/headgate-io/headgate/policy"
 )
@@ -25,7 +24,7 @@ func NewGuard(p *policy.Policy, store *Store, log *slog.Logger) (*Guard, error) 
 		cfg.Fallback = g.local
 	}
 	var err error
-	if g.Engine, err = policy.NewEngine(p, headgate.Limiter(store.Limiter), cfg); err != nil {
+	if g.Engine, err = policy.NewEngine(p, store.Limiter, cfg); err != nil {
 		_ = g.Close()
 		return nil, err
 	}

@@ -137,7 +137,7 @@ func get(t *testing.T, url string, headers ...string) (int, string) {
 			req.Host = headers[i+1]
 		}
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := (&http.Client{Timeout: 20 * time.Second}).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func (c chance) lognormal(median time.Duration, sigma float64, longest time.Dura
 	return atMost(float64(median)*math.Exp(sigma*c.r.NormFloat64()), longest)
 }
 
-// pareto draws a time of at least least with a tail that thins out slowly: the smaller alpha, the heavier. It is at most
+// pareto draws a time from least up, with a tail that thins out slowly: the smaller alpha, the heavier. It is at most
 // longest.
 func (c chance) pareto(least time.Duration, alpha float64, longest time.Duration) time.Duration {
 	return atMost(float64(least)/math.Pow(1-c.r.Float64(), 1/alpha), longest)
