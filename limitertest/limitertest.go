@@ -30,7 +30,7 @@ const (
 
 // Config says what is tested.
 type Config struct {
-	// New returns a limiter that works; it is called some twenty times, and registers with t.Cleanup what must be closed.
+	// New returns a limiter that works; it is called about a dozen times, and registers with t.Cleanup what must be closed.
 	// The limiters may share one store, also with other runs: the suite uses keys of its own.
 	New func(t testing.TB) headgate.Limiter
 	// Sharded says that charges of one take may lie on several nodes. Then a take that is denied may hold quota while it
