@@ -9,6 +9,7 @@ import (
 const (
 	maxEntries = 1000 // of a block mapping
 	maxEmpty   = 1000 // values that are not there, in the whole document
+	maxRare    = 1000 // block texts, and pairs in brackets without braces, in the whole document
 )
 
 // guard keeps what the YAML parser does with a document in proportion to its size: the parser recurses for each level, and
@@ -16,7 +17,7 @@ const (
 type guard struct {
 	line, opened int // marks that open a level in this line
 	headers      int
-	empty        int
+	empty, rare  int
 	flow         []flowLevel    // open brackets
 	mappings     []blockMapping // open block mappings, each further to the right than the one before
 	waiting      waiting
@@ -54,6 +55,8 @@ func (g *guard) next(t *token.Token) string {
 		return fmt.Sprintf("the document is nested more than %d deep", maxDepth)
 	case g.empty > maxEmpty:
 		return fmt.Sprintf("more than %d values are missing", maxEmpty)
+	case g.rare > maxRare:
+		return fmt.Sprintf("more than %d block texts (| or >), or pairs in a list, stand in the document", maxRare)
 	}
 	return ""
 }
@@ -85,6 +88,8 @@ func (g *guard) take(t *token.Token) string {
 		g.waiting = waiting{t.Position.Column, t.Position.Line, false}
 	case token.MappingValueType:
 		return g.colon(t)
+	case token.LiteralType, token.FoldedType:
+		g.rare++
 	default:
 		g.content()
 	}
@@ -121,7 +126,9 @@ func (g *guard) endEntry(t *token.Token) string {
 // colon is the mark after a key.
 func (g *guard) colon(t *token.Token) string {
 	if n := len(g.flow); n > 0 {
-		g.flow[n-1].colon = true
+		if g.flow[n-1].colon = true; !g.flow[n-1].mapping {
+			g.rare++
+		}
 		return ""
 	}
 	g.opened++

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
@@ -16,7 +15,7 @@ import (
 // Bounds of a document.
 const (
 	// MaxDocument is the largest document, in bytes.
-	MaxDocument = 1 << 20
+	MaxDocument = 1 << 19
 	maxDepth    = 16
 	// maxEmptyLines keeps the YAML library quick, which reads empty lines at the head of a block text over and over.
 	maxEmptyLines = 200
@@ -91,19 +90,19 @@ func (r *reporter) checkBytes(data []byte) bool {
 			r.report(at, "%s", problem)
 			return false
 		}
-		if c == '\n' {
-			if empty++; text {
-				empty = 0
-			}
-			at, text = pos{at.line + 1, 0}, false
+		data = data[size:]
+		if at.column++; c != '\n' {
+			text = text || (c != ' ' && c != '\r')
+			continue
 		}
+		if empty++; text {
+			empty = 0
+		}
+		at, text = pos{at.line + 1, 1}, false
 		if empty > maxEmptyLines {
 			r.report(at, "more than %d empty lines follow each other", maxEmptyLines)
 			return false
 		}
-		text = text || (c != ' ' && c != '\t' && c != '\r' && c != '\n')
-		at.column++
-		data = data[size:]
 	}
 	return true
 }
@@ -112,7 +111,9 @@ func badRune(c rune, size int) string {
 	switch {
 	case c == utf8.RuneError && size == 1:
 		return "the document is not UTF-8"
-	case c < ' ' && c != '\t' && c != '\n' && c != '\r', c == 0x7f:
+	case c == '\t':
+		return "a tab stands here; indent with spaces, and write a tab within a text as \"\\t\""
+	case c < ' ' && c != '\n' && c != '\r', c == 0x7f:
 		return fmt.Sprintf("a control character (%U) stands here; remove it", c)
 	}
 	return ""
@@ -183,8 +184,7 @@ func (r *reporter) reportSyntax(err error) {
 		GetMessage() string
 	}
 	if errors.As(err, &located) && located.GetToken() != nil {
-		message := strings.ReplaceAll(located.GetMessage(), "\t", `\t`)
-		r.report(tokenPos(located.GetToken()), "this is not YAML: %s", message)
+		r.report(tokenPos(located.GetToken()), "this is not YAML: %s", located.GetMessage())
 		return
 	}
 	r.report(pos{}, "this is not YAML: %v", err)
