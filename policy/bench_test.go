@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/memstore"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
@@ -61,15 +62,21 @@ func BenchmarkDecide(b *testing.B) {
 	for i := range 1000 {
 		fmt.Fprintf(&many, "  - {name: r%d, match: {paths: ['/s%d/{id}/x%d']}, key: [ip], limits: [token_bucket 5/s]}\n", i, i%37, i)
 	}
-	for _, bench := range []struct{ name, doc string }{
-		{"5 rules, 4 match", fiveRules},
-		{"1005 rules, 4 match", fiveRules + many.String()},
+	store := memstore.New(memstore.Config{})
+	defer store.Close()
+	for _, bench := range []struct {
+		name, doc string
+		limiter   headgate.Limiter
+	}{
+		{"5 rules, 4 match", fiveRules, open{}},
+		{"1005 rules, 4 match", fiveRules + many.String(), open{}},
+		{"5 rules, 4 match, in memory", fiveRules, store},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			e, r := benchEngine(b, bench.doc, open{}), benchRequest()
+			e, r := benchEngine(b, bench.doc, bench.limiter), benchRequest()
 			b.ReportAllocs()
 			for b.Loop() {
-				if v := e.Decide(b.Context(), r); !v.Allowed() || len(v.Limits) != 4 {
+				if v := e.Decide(b.Context(), r); len(v.Limits) != 4 {
 					b.Fatal(v)
 				}
 			}
