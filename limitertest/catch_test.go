@@ -56,7 +56,7 @@ func runMutant(t *testing.T, m mutant) string {
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+run, "-test.timeout=120s",
 		"-rapid.seed=20260101", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
-	cmd.Env = append(os.Environ(), mutantVariable+"="+m.name)
+	cmd.Env = append(os.Environ(), mutantVariable+"="+m.name, limitertest.TracesVariable+"=40")
 	out, err := cmd.CombinedOutput()
 	if _, failed := err.(*exec.ExitError); err != nil && !failed {
 		t.Fatal(err)

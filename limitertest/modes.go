@@ -1,6 +1,7 @@
 package limitertest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ func (s *suite) modes(t *testing.T) {
 	c := s.clinic(t)
 	t.Run("check", func(t *testing.T) { c.in(t).checks() })
 	t.Run("settle", func(t *testing.T) { c.in(t).settles() })
+	t.Run("settle without a capacity", func(t *testing.T) { c.in(t).settlesUnbounded() })
 	t.Run("shadow", func(t *testing.T) { c.in(t).shadows() })
 	t.Run("peek", func(t *testing.T) { c.in(t).peeks() })
 }
@@ -51,6 +53,32 @@ func (c *clinic) settles() {
 			c.t.Errorf("%s: want a settling charge of a denied take to charge nothing, got %+v", limit, o)
 		}
 		c.peek(0, other, 3)
+	}
+}
+
+// settlesUnbounded: without a capacity a settling charge is bounded by what lasts 36500 days, at rates of every size.
+func (c *clinic) settlesUnbounded() {
+	for _, tt := range []struct {
+		limit         string
+		cost, charged int64
+	}{
+		{"leaky_bucket 1/s max_wait=1s", 7, 7},
+		{"leaky_bucket 1/s max_wait=1s", headgate.MaxCount, 3_153_600_000},
+		{"leaky_bucket 1/36500d max_wait=0s", 9, 1},
+		{"leaky_bucket 0.743299670193/1h max_wait=36500d", headgate.MaxCount, 651_130},
+		{"leaky_bucket 0.00006/13s max_wait=1us", headgate.MaxCount, 14_555},
+		{"leaky_bucket 999999999999.999/7us max_wait=1us", headgate.MaxCount, headgate.MaxCount},
+		{"leaky_bucket 0.999999999999/1d max_wait=1us", headgate.MaxCount, 36_499},
+	} {
+		charge := mode(c.on(fmt.Sprint(tt.limit, tt.cost), tt.limit), headgate.Settle)
+		watch := watched(func() string { return "settle on " + tt.limit })
+		if got := c.allow(0, these(cost(charge, 0))).Outcomes[0].Receipt.Charged; got != 0 {
+			c.t.Errorf("%s: a settling charge of nothing charged %d", tt.limit, got)
+		}
+		if got := c.allow(0, these(cost(charge, tt.cost))).Outcomes[0].Receipt.Charged; got != tt.charged {
+			c.t.Errorf("%s settle %d: want %d charged, got %d", tt.limit, tt.cost, tt.charged, got)
+		}
+		watch.Stop()
 	}
 }
 

@@ -63,13 +63,18 @@ func (s *suite) trace(t *rapid.T, subject headgate.Timed, f family, number int) 
 	w.forward = s.Sharded && f.slots > 1
 	for range rapid.IntRange(1, maxOps).Draw(t, "steps") {
 		op := rapid.Custom(w.draw).Draw(t, "step")
-		watch := time.AfterFunc(stuck, func() { panic(fmt.Sprintf("limitertest: %s has not answered for %s after\n%s", op, stuck, w.script())) })
+		watch := watched(func() string { return op.String() + " after\n" + w.script() })
 		wrong := op.apply(w)
 		watch.Stop()
 		if wrong != "" {
 			t.Fatalf("the limiter differs from the oracle in the last line: %s\n%s", wrong, w.script())
 		}
 	}
+}
+
+// watched ends the process if it is not stopped in time: a step that loops could not be told apart from a slow one.
+func watched(what func() string) *time.Timer {
+	return time.AfterFunc(stuck, func() { panic(fmt.Sprintf("limitertest: no answer for %s to %s", stuck, what())) })
 }
 
 // budget bounds the traces of one family by number and time. A trace over it is empty, but for one that is repeated
