@@ -80,14 +80,13 @@ func (v *view) refundGroup(ctx context.Context, charges []headgate.Charge, index
 // refund runs refund.lua on charges of one shard and returns its answer for each of them. Where the clocks differ too far for a
 // calendar it asks again, once.
 func (v *view) refund(ctx context.Context, owed []headgate.Charge, marks []int64) (string, *headgate.Error) {
-	for around := int64(0); ; {
+	for again, around := false, int64(0); ; again = true {
 		o, wall, err := v.begin(ctx, v.s.scripts.refund)
 		if err != nil {
 			return "", err
 		}
 		o.load(v.s.names, owed)
 		o.marks = marks
-		again := around != 0
 		if again {
 			o.around = around
 		}
@@ -99,13 +98,12 @@ func (v *view) refund(ctx context.Context, owed []headgate.Charge, marks []int64
 		if len(reply) != headLength+len(owed) {
 			return "", badReply()
 		}
-		switch answer := reply[headLength:]; answer[0] {
-		case replySkew:
-			if again {
-				return "", newError(headgate.CodeClockSkew, nil, "the clocks of Redis and of this machine are too far apart for a calendar window")
-			}
+		switch answer := reply[headLength:]; {
+		case answer[0] == replySkew && !again:
 			around = replyTime(reply)
-		case replyForeign:
+		case answer[0] == replySkew:
+			return "", newError(headgate.CodeClockSkew, nil, "the clocks of Redis and of this machine are too far apart for a calendar window")
+		case answer[0] == replyForeign:
 			return "", newError(headgate.CodeUnavailable, nil, "a key of this namespace holds another program's data; nothing was given back")
 		default:
 			return answer, nil

@@ -37,6 +37,7 @@ type Store struct {
 	batches sync.Pool
 	queued  atomic.Int64 // ops that wait to be sent
 	stuck   atomic.Int64 // calls whose place on the wire was given away
+	spreads atomic.Int64 // takes over several shards that are under way
 
 	complained atomic.Int64 // when a failure was logged, ns
 

@@ -31,30 +31,34 @@ func (v *view) take(ctx context.Context, charges []headgate.Charge, d *headgate.
 	if groups := v.s.groups(charges); groups != nil {
 		return v.takeSpread(ctx, charges, groups, d)
 	}
-	for around := int64(0); ; {
+	var space [few]part
+	a := answerer{charges: charges, parts: space[:0]}
+	if err := v.ask(ctx, &a); err != nil {
+		return err
+	}
+	return v.s.decide(&a, d)
+}
+
+// ask runs take.lua on charges that one script can have, and reads its answer. Where the clocks differ too far for a
+// calendar it asks again, once, with the windows around the clock of Redis.
+func (v *view) ask(ctx context.Context, a *answerer) *headgate.Error {
+	for again := false; ; again = true {
 		o, wall, err := v.begin(ctx, v.s.scripts.take)
 		if err != nil {
 			return err
 		}
-		o.load(v.s.names, charges)
-		again := around != 0
+		o.load(v.s.names, a.charges)
 		if again {
-			o.around = around
+			o.around = a.now
 		}
-		if err := v.s.run(ctx, v.s.lane(charges[0].Key), o, wall); err != nil {
+		if err := v.s.run(ctx, v.s.lane(a.charges[0].Key), o, wall); err != nil {
 			return err
 		}
-		var space [few]part
-		a := answerer{zones: &v.s.zones, now: replyTime(o.reply), charges: charges, parts: space[:0]}
+		a.zones, a.now, a.parts = &v.s.zones, replyTime(o.reply), a.parts[:0]
 		err = a.read(o.reply, o.at)
 		v.s.free(o)
-		switch {
-		case err != nil && err.Code == headgate.CodeClockSkew && !again:
-			around = a.now
-		case err != nil:
+		if again || err == nil || err.Code != headgate.CodeClockSkew {
 			return err
-		default:
-			return v.s.decide(&a, d)
 		}
 	}
 }

@@ -54,6 +54,8 @@ if uses(8) then
       if h.healTomb then heal(tombs) end
       call('ZREMRANGEBYSCORE', live, '-inf', now)
       if h.tomb ~= NONE then call('ZREMRANGEBYSCORE', tombs, '-inf', now) end
+      if h.latest <= now then h.latest = NONE end
+      if h.tomb <= now then h.tomb = NONE end
     end
     if n > 0 and not h.own then
       call('ZADD', live, now + p[6], h.holder)
