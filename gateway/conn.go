@@ -78,7 +78,7 @@ func (c *guardedConn) Close() error {
 	return err
 }
 
-// guardedListener bounds the number of connections, and gives each its guard and a deadline for its first bytes.
+// guardedListener bounds the number of connections, and gives each its guard.
 type guardedListener struct {
 	net.Listener
 	places  chan struct{}
@@ -86,13 +86,12 @@ type guardedListener struct {
 	once    sync.Once
 	stall   time.Duration
 	minRate int64
-	first   time.Duration
 }
 
 func newGuardedListener(l net.Listener, cfg *ServerConfig) *guardedListener {
 	return &guardedListener{
 		Listener: l, places: make(chan struct{}, cfg.MaxConns), closed: make(chan struct{}),
-		stall: cfg.Stall, minRate: cfg.MinRate, first: cfg.HeaderTimeout,
+		stall: cfg.Stall, minRate: cfg.MinRate,
 	}
 }
 
@@ -104,12 +103,6 @@ func (l *guardedListener) Accept() (net.Conn, error) {
 	}
 	conn, err := l.Listener.Accept()
 	if err != nil {
-		<-l.places
-		return nil, err
-	}
-	// net/http looks for the preface of HTTP/2 without any deadline.
-	if err := conn.SetReadDeadline(time.Now().Add(l.first)); err != nil {
-		conn.Close()
 		<-l.places
 		return nil, err
 	}

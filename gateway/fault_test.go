@@ -115,8 +115,9 @@ func TestRequestIsRepeatedOnlyWhereThatIsSafe(t *testing.T) {
 			}
 			io.Copy(io.Discard, req.Body)
 			requests.Add(1)
-			if !first {
-				return // the second request on a connection is dropped
+			if !first { // the second request on a connection is dropped
+				io.WriteString(conn, req.Header.Get("X-Begin"))
+				return
 			}
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 		}
@@ -124,22 +125,27 @@ func TestRequestIsRepeatedOnlyWhereThatIsSafe(t *testing.T) {
 	addr := served(t, Config{Upstream: service}, ServerConfig{})
 	c := client(t)
 	for _, step := range []struct {
-		method, body string
-		status       int
-		reached      int32 // requests that the service has seen in all
+		method, body, begin string // begin is what the service says before it drops the request
+		status              int
+		reached             int32 // requests that the service has seen in all
 	}{
-		{"GET", "", 200, 1},
-		{"GET", "", 200, 3}, // dropped, and repeated on a new connection
-		{"POST", "x", 502, 4},
-		{"GET", "", 200, 5},
-		{"POST", "", 502, 6},
-		{"GET", "", 200, 7},
-		{"DELETE", "", 502, 8},
+		{"GET", "", "", 200, 1},
+		{"GET", "", "", 200, 3}, // dropped, and repeated on a new connection
+		{"POST", "x", "", 502, 4},
+		{"GET", "", "", 200, 5},
+		{"POST", "", "", 502, 6},
+		{"GET", "", "", 200, 7},
+		{"DELETE", "", "", 502, 8},
+		{"GET", "", "", 200, 9},
+		{"GET", "x", "", 502, 10},
+		{"GET", "", "", 200, 11},
+		{"GET", "", "HTTP/1.1 2", 502, 12},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), step.method, "http://"+addr, strings.NewReader(step.body))
 		if err != nil {
 			t.Fatal(err)
 		}
+		req.Header.Set("X-Begin", step.begin)
 		res, err := c.Do(req)
 		if err != nil {
 			t.Fatal(err)
@@ -152,37 +158,72 @@ func TestRequestIsRepeatedOnlyWhereThatIsSafe(t *testing.T) {
 	}
 }
 
-// A byte that nobody asked for must not become the beginning of the next answer.
-func TestAnswersAreNotMixedUp(t *testing.T) {
-	sent := make(chan struct{})
-	var connections atomic.Int32
+func TestRequestOnANewConnectionIsNotRepeated(t *testing.T) {
+	var requests atomic.Int32
 	service := fakeService(t, func(conn net.Conn) {
-		n := connections.Add(1)
-		in := bufio.NewReader(conn)
-		for {
-			if _, err := http.ReadRequest(in); err != nil {
-				return
-			}
-			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d", n)
-			if n == 1 {
-				io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
-				close(sent)
-			}
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			requests.Add(1)
 		}
 	})
-	addr := served(t, Config{Upstream: service}, ServerConfig{})
-	c := client(t)
-	for _, want := range []string{"1", "2", "2"} {
-		res, err := c.Get("http://" + addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(res.Body)
-		res.Body.Close()
-		if string(body) != want {
-			t.Errorf("answer %q, want %q", body, want)
-		}
-		<-sent
+	res, err := client(t).Get("http://" + served(t, Config{Upstream: service}, ServerConfig{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if n := requests.Load(); res.StatusCode != http.StatusBadGateway || n != 1 {
+		t.Errorf("answer %d after %d requests, want 502 after 1", res.StatusCode, n)
+	}
+}
+
+// A byte that nobody asked for must not become the beginning of the next answer, whether it comes with the last one or
+// while the connection is idle.
+func TestAnswersAreNotMixedUp(t *testing.T) {
+	const poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
+			answered, sent := make(chan struct{}), make(chan struct{})
+			var connections atomic.Int32
+			service := fakeService(t, func(conn net.Conn) {
+				n := connections.Add(1)
+				in := bufio.NewReader(conn)
+				for {
+					if _, err := http.ReadRequest(in); err != nil {
+						return
+					}
+					answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d", n)
+					switch {
+					case n > 1:
+						io.WriteString(conn, answer)
+					case late:
+						io.WriteString(conn, answer)
+						<-answered
+						io.WriteString(conn, poison)
+						close(sent)
+					default:
+						io.WriteString(conn, answer+poison)
+						<-answered
+						close(sent)
+					}
+				}
+			})
+			addr := served(t, Config{Upstream: service}, ServerConfig{})
+			c := client(t)
+			for i, want := range []string{"1", "2", "2"} {
+				res, err := c.Get("http://" + addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, _ := io.ReadAll(res.Body)
+				res.Body.Close()
+				if string(body) != want {
+					t.Errorf("answer %q, want %q", body, want)
+				}
+				if i == 0 {
+					close(answered)
+					<-sent
+				}
+			}
+		})
 	}
 }
 
