@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // fakeService accepts connections and hands each to serve.
@@ -61,25 +62,26 @@ func TestFaultsOfTheService(t *testing.T) {
 	silent := func(conn net.Conn) { io.Copy(io.Discard, conn) }
 	for _, c := range []struct {
 		name, upstream string
+		timeout        time.Duration
 		status         int
 		code           string
 	}{
-		{"down", "http://" + unusedAddr(t), 502, "upstream_unreachable"},
-		{"down, h2c", "h2c://" + unusedAddr(t), 502, "upstream_unreachable"},
-		{"closes", fakeService(t, answer("")), 502, "upstream_unreachable"},
-		{"says nothing", fakeService(t, silent), 504, "upstream_timeout"},
+		{"down", "http://" + unusedAddr(t), patience, 502, "upstream_unreachable"},
+		{"down, h2c", "h2c://" + unusedAddr(t), patience, 502, "upstream_unreachable"},
+		{"closes", fakeService(t, answer("")), patience, 502, "upstream_unreachable"},
+		{"says nothing", fakeService(t, silent), briefly, 504, "upstream_timeout"},
 		{"stops in the header", fakeService(t, func(conn net.Conn) {
 			answer("HTTP/1.1 200 OK\r\nX: ")(conn)
 			silent(conn)
-		}), 504, "upstream_timeout"},
-		{"is no HTTP", fakeService(t, answer("SSH-2.0-OpenSSH\r\n")), 502, "upstream_unreachable"},
-		{"answers with a huge header", fakeService(t, answer("HTTP/1.1 200 OK\r\nX: "+strings.Repeat("y", 2<<20)+"\r\n\r\n")), 502, "upstream_unreachable"},
-		{"answers with two lengths", fakeService(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab")), 502, "upstream_unreachable"},
-		{"informs for ever", fakeService(t, answer(strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 100))), 502, "upstream_unreachable"},
+		}), briefly, 504, "upstream_timeout"},
+		{"is no HTTP", fakeService(t, answer("SSH-2.0-OpenSSH\r\n")), patience, 502, "upstream_unreachable"},
+		{"answers with a huge header", fakeService(t, answer("HTTP/1.1 200 OK\r\nX: "+strings.Repeat("y", 2<<20)+"\r\n\r\n")), patience, 502, "upstream_unreachable"},
+		{"answers with two lengths", fakeService(t, answer("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab")), patience, 502, "upstream_unreachable"},
+		{"informs for ever", fakeService(t, answer(strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 100))), patience, 502, "upstream_unreachable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log := new(lockedBuffer)
-			addr := served(t, Config{Upstream: c.upstream, ResponseTimeout: briefly, Logger: jsonLog(log)}, ServerConfig{})
+			addr := served(t, Config{Upstream: c.upstream, ResponseTimeout: c.timeout, Logger: jsonLog(log)}, ServerConfig{})
 			res, err := client(t).Get("http://" + addr + "/x")
 			if err != nil {
 				t.Fatal(err)

@@ -278,13 +278,15 @@ func echoLines(t *testing.T) http.HandlerFunc {
 		rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		rw.Flush()
 		go func() {
-			defer conn.Close()
+			defer conn.Close() // the second one, which must not count
 			for {
 				line, err := rw.ReadString('\n')
 				if err != nil {
+					conn.Close()
 					return
 				}
-				if _, err := io.WriteString(conn, line); err != nil {
+				rw.WriteString(line)
+				if err := rw.Flush(); err != nil {
 					return
 				}
 			}
