@@ -99,14 +99,12 @@ func (l *leases) dead(i int, now int64) int {
 	return 1 + l.dead(2*i+1, now) + l.dead(2*i+2, now)
 }
 
-// last returns the latest end; 0 if there is none.
+// last returns the latest end; before all times if there is none.
 func (l *leases) last() int64 {
 	if l.stale || len(l.byEnd) == 0 {
-		l.latest, l.stale = 0, false
-		for i, n := range l.byEnd[len(l.byEnd)/2:] { // the latest is a leaf
-			if i == 0 || n.end > l.latest {
-				l.latest = n.end
-			}
+		l.latest, l.stale = headgate.MinTime, false
+		for _, n := range l.byEnd[len(l.byEnd)/2:] { // the latest is a leaf
+			l.latest = max(l.latest, n.end)
 		}
 	}
 	return l.latest

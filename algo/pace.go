@@ -62,13 +62,19 @@ func (p pace) units(s span) int64 {
 	}
 	// A divisor above 64 bits: the estimate in doubles is off by at most one unit in 2^50, and is corrected exactly.
 	n := int64(min((float64(s.us)+float64(s.frac)/float64(p.den))/p.float(), headgate.MaxCount))
-	for n > 0 && s.less(p.mustTimes(n)) {
+	for n > 0 && !p.fits(n, s) {
 		n--
 	}
-	for n < headgate.MaxCount && !s.less(p.mustTimes(n+1)) {
+	for n < headgate.MaxCount && p.fits(n+1, s) {
 		n++
 	}
 	return n
+}
+
+// fits tells whether n·p ≤ s.
+func (p pace) fits(n int64, s span) bool {
+	t, ok := p.times(n)
+	return ok && !s.less(t)
 }
 
 // float is the pace as a double: the first step of a conversion, the same in Lua.

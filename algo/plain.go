@@ -37,38 +37,50 @@ func plainTokenBucket(now, cost, pace, most int64, cell *Cell, d *headgate.Decis
 		return false // the clock went back
 	}
 	o := one(d)
-	want := ahead + cost*pace
-	if want > most {
-		*o = headgate.Outcome{Reason: headgate.ReasonLimited, RetryAfter: headgate.Retry{After: micros(want - most)}}
-		want = ahead
-	} else {
-		*o = headgate.Outcome{Allowed: true, Receipt: headgate.Receipt{Charged: cost, Mark: now + want}}
+	if want := ahead + cost*pace; want <= most {
+		ahead = want
 		cell.at = now + want
+		allowed(o, d, cost, cell.at)
+	} else {
+		limited(o, d, micros(want-most))
 	}
-	o.HasRemaining, o.Remaining, o.ResetAfter = true, (most-want)/pace, micros(want)
-	d.Allowed = o.Allowed
+	o.Remaining, o.ResetAfter = (most-ahead)/pace, micros(ahead)
 	return true
 }
 
 // plainFixedWindow takes of the window in force.
 func plainFixedWindow(now, cost, count int64, cell *Cell, d *headgate.Decision) {
 	o := one(d)
-	rest := time.Duration(cell.extra-now) * time.Microsecond
-	if cell.count+cost > count {
-		*o = headgate.Outcome{Reason: headgate.ReasonLimited, RetryAfter: headgate.Retry{After: rest}}
-	} else {
-		*o = headgate.Outcome{Allowed: true, Receipt: headgate.Receipt{Charged: cost, Mark: cell.at}}
+	rest := micros(cell.extra - now)
+	if cell.count+cost <= count {
 		cell.count += cost
+		allowed(o, d, cost, cell.at)
+	} else {
+		limited(o, d, rest)
 	}
-	o.HasRemaining, o.Remaining, o.ResetAfter = true, max(0, count-cell.count), rest
-	d.Allowed = o.Allowed
+	o.Remaining, o.ResetAfter = max(0, count-cell.count), rest
 }
 
-// one makes a decision of one outcome, that of the binding charge, which the caller overwrites.
+// one makes a decision of one outcome, that of the binding charge. The caller overwrites all of its fields.
 func one(d *headgate.Decision) *headgate.Outcome {
 	if cap(d.Outcomes) == 0 {
 		d.Outcomes = make([]headgate.Outcome, 1)
 	}
 	d.Binding, d.Outcomes = 0, d.Outcomes[:1]
 	return &d.Outcomes[0]
+}
+
+// allowed and limited overwrite an outcome but for what is left and when it is all back.
+func allowed(o *headgate.Outcome, d *headgate.Decision, cost, mark int64) {
+	d.Allowed = true
+	o.Allowed, o.Reason, o.HasRemaining, o.Wait = true, headgate.ReasonNone, true, 0
+	o.RetryAfter.State, o.RetryAfter.After = headgate.RetryAfter, 0
+	o.Receipt.Charged, o.Receipt.Mark = cost, mark
+}
+
+func limited(o *headgate.Outcome, d *headgate.Decision, wait time.Duration) {
+	d.Allowed = false
+	o.Allowed, o.Reason, o.HasRemaining, o.Wait = false, headgate.ReasonLimited, true, 0
+	o.RetryAfter.State, o.RetryAfter.After = headgate.RetryAfter, wait
+	o.Receipt.Charged, o.Receipt.Mark = 0, 0
 }

@@ -23,18 +23,18 @@ const manyCharges = 4
 // Take decides a take at a time and writes the cells, one for each charge, all different. The charges have passed
 // headgate.Validate. d is overwritten.
 func Take(z *Zones, now int64, charges []headgate.Charge, cells []*Cell, d *headgate.Decision) {
-	switch {
-	case len(charges) > 1:
-		takeMany(z, now, charges, cells, d)
-	case len(charges) == 0:
-		d.Reset(0)
-		d.Allowed = true
-	case !takePlain(now, &charges[0], cells[0], d):
-		takeOne(z, now, charges, cells[0], d)
+	if len(charges) == 1 {
+		TakeOne(z, now, charges, cells[0], d)
+		return
 	}
+	takeMany(z, now, charges, cells, d)
 }
 
-func takeOne(z *Zones, now int64, charges []headgate.Charge, cell *Cell, d *headgate.Decision) {
+// TakeOne is Take for a list of one charge.
+func TakeOne(z *Zones, now int64, charges []headgate.Charge, cell *Cell, d *headgate.Decision) {
+	if takePlain(now, &charges[0], cell, d) {
+		return
+	}
 	d.Reset(1)
 	var s step
 	s.judge(z, now, &charges[0], cell)

@@ -3,7 +3,6 @@ package memstore
 import (
 	"crypto/sha256"
 	"hash/maphash"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -28,9 +27,33 @@ func (s *Store) identify(slot, key string) identity {
 	if len(key) > maxText {
 		key, long = digest(key), 1
 	}
-	// The odd factor keeps a slot and a key of the same text from cancelling each other.
-	hash := maphash.String(s.seed, key) ^ maphash.String(s.seed, slot)*0x9e3779b97f4a7c15
-	return identity{slot, key, hash&^1 | long}
+	return identity{slot, key, (maphash.String(s.seed, key)^mix(slot))&^1 | long}
+}
+
+// mix is a quick hash of a slot, which no client chooses: its length and its first, middle and last bytes.
+func mix(slot string) uint64 {
+	const odd = 0x9e3779b97f4a7c15
+	n := len(slot)
+	h := uint64(n)
+	switch {
+	case n >= 8:
+		h = (h*odd ^ eight(slot[:8])) * odd
+		h = (h ^ eight(slot[n-8:])) * odd
+		if n > 16 {
+			h = (h ^ eight(slot[n/2-4:])) * odd
+		}
+	default:
+		for i := range n {
+			h = h<<8 | uint64(slot[i])
+		}
+		h *= odd
+	}
+	return h ^ h>>32
+}
+
+func eight(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 // digest is 128 bits of the SHA-256 of a long text.
@@ -63,5 +86,7 @@ func (e *entry) is(id *identity) bool {
 }
 
 func newEntry(id *identity, s *slot) *entry {
-	return &entry{slot: s, key: strings.Clone(id.key), hash: uint32(id.hash)}
+	e := allocate(id.key)
+	e.slot, e.hash = s, uint32(id.hash)
+	return e
 }

@@ -68,7 +68,8 @@ func (r *registry) hold(name string) (*slot, error) {
 		if len(r.byName) >= r.most {
 			return nil, &headgate.Error{Code: headgate.CodeOverloaded, Charge: -1, Message: "memstore: too many slots have state; a slot is named by the program's text, never by a client's (or raise Config.MaxSlots)"}
 		}
-		s = &slot{name: string([]byte(name))}
+		// Not a copy: a caller that uses one string for a slot has it compared by its address.
+		s = &slot{name: name}
 		r.byName[s.name] = s
 	}
 	s.keys.Add(1)

@@ -10,6 +10,8 @@ const (
 	// lag is how long after the wall clock jumped ahead the sweeper goes on by the old time: if it was set wrong and is set
 	// back, nothing has been forgotten that is not idle.
 	lag = time.Hour
+	// linger is how long an idle entry stays if there is room: a key in use is often idle between two takes.
+	linger = 10 * time.Second
 )
 
 // sweeper forgets idle entries, a bounded number at a time.
@@ -17,7 +19,8 @@ type sweeper struct {
 	s             *Store
 	shard, bucket int
 
-	now    int64         // µs: what is idle by then is forgotten
+	now    int64         // µs, of the store's clock
+	idle   int64         // µs: what is idle by then is forgotten
 	age    int64         // of the store, s
 	looked time.Duration // the same when now was set
 	behind time.Duration // age when now fell behind the wall clock; 0 if it is not
@@ -33,9 +36,10 @@ func (s *Store) sweepLoop() {
 			return
 		case <-timer.C:
 		}
-		w.step()
+		urgent := s.urgent.Swap(false)
+		w.step(urgent)
 		interval := s.cfg.SweepInterval
-		if s.urgent.Swap(false) {
+		if urgent {
 			interval /= 10
 		}
 		timer.Reset(max(interval, time.Microsecond))
@@ -49,8 +53,11 @@ func (s *Store) hurry() {
 }
 
 // step looks at the next part of the table, and after its end at the slots.
-func (w *sweeper) step() {
+func (w *sweeper) step(urgent bool) {
 	if w.tell() {
+		if w.idle = w.now; !urgent {
+			w.idle -= linger.Microseconds()
+		}
 		for left := step; left > 0; {
 			left -= w.sweepBatch()
 			if w.bucket == 0 {
@@ -125,7 +132,7 @@ func (w *sweeper) forget(e *entry) bool {
 		return false
 	}
 	defer e.mu.Unlock()
-	if e.keep.second() > w.age || (!e.keep.timeless() && e.cell.IdleAt() > w.now) {
+	if e.keep.second() > w.age || (!e.keep.timeless() && e.cell.IdleAt() > w.idle) {
 		return false
 	}
 	e.keep = gone

@@ -16,17 +16,43 @@ func (s *Store) take(ctx context.Context, v *view, charges []headgate.Charge, d 
 	if err == nil {
 		err = headgate.Validate(charges)
 	}
+	switch {
+	case err != nil:
+	case len(charges) == 1 && s.takeOne(v, now, charges, d):
+		return nil
+	default:
+		err = s.takeAll(v, now, charges, d)
+	}
 	if err != nil {
 		d.Reset(0)
-		return err
 	}
-	if len(charges) == 1 && s.takeOne(v, now, charges, d) {
-		return nil
+	return err
+}
+
+// takeOne is the common take: one charge on a key that is there. It reports false if it is not.
+func (s *Store) takeOne(v *view, now int64, charges []headgate.Charge, d *headgate.Decision) bool {
+	id := s.identify(charges[0].Slot, charges[0].Key)
+	e := s.table.shardOf(&id).find(&id)
+	if e == nil {
+		return false
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if v != nil || e.keep != 0 {
+		if e.keep == gone {
+			return false
+		}
+		defer v.touch(e, now)
+	}
+	algo.TakeOne(&s.zones, now, charges, &e.cell, d)
+	return true
+}
+
+// takeAll takes any list of charges.
+func (s *Store) takeAll(v *view, now int64, charges []headgate.Charge, d *headgate.Decision) error {
 	var fewPlaces [few]place
 	places, err := s.lock(fewPlaces[:0], charges)
 	if err != nil {
-		d.Reset(0)
 		return err
 	}
 	defer unlock(places)
@@ -39,24 +65,6 @@ func (s *Store) take(ctx context.Context, v *view, charges []headgate.Charge, d 
 		}
 	}
 	return nil
-}
-
-// takeOne is the common take: one charge on a key that is there. It reports false if it is not.
-func (s *Store) takeOne(v *view, now int64, charges []headgate.Charge, d *headgate.Decision) bool {
-	id := s.identify(charges[0].Slot, charges[0].Key)
-	e := s.table.shardOf(&id).find(&id)
-	if e == nil {
-		return false
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.keep == gone {
-		return false
-	}
-	cells := [1]*algo.Cell{&e.cell}
-	algo.Take(&s.zones, now, charges, cells[:], d)
-	v.touch(e, now)
-	return true
 }
 
 // lock finds the states of the charges and locks them, each once, in one order for all takes.
