@@ -81,10 +81,14 @@ func firstInstant(y int, m time.Month, d int, loc *time.Location) int64 {
 		if !begin.IsZero() {
 			first = max(first, begin.UnixMicro())
 		}
-		if end.IsZero() || first < end.UnixMicro() {
+		until := end.UnixMicro()
+		if until <= t { // on the last day of a leap year after 2037 the bounds that Go computes end before the day
+			until = t + 24*hour
+		}
+		if end.IsZero() || first < until {
 			return first
 		}
-		t = end.UnixMicro()
+		t = until
 	}
 }
 

@@ -92,21 +92,23 @@ func step(c civil, unit headgate.CalendarUnit, n int) civil {
 	return civil{c.AddDate(0, 0, n)}
 }
 
-// firstInstant returns the first instant whose local date is at or after a date, in µs.
+// firstInstant returns the first instant whose local date is at or after a date, in µs. It looks at offsets alone: on the
+// last day of leap years after 2037 time.ZoneBounds (Go 1.26) names an end that is past.
 func firstInstant(c civil, loc *time.Location) int64 {
+	const hour = 3600 * second
+	midnight := c.UnixMicro()
 	// No zone is ever further than two days from UTC, the skipped dates of the date line included.
-	at := c.Add(-48 * time.Hour).In(loc)
-	for limit := c.Add(72 * time.Hour); at.Before(limit); {
-		_, zoneEnd := at.ZoneBounds()
-		_, offset := at.Zone()
-		midnight := c.Add(-time.Duration(offset) * time.Second)
-		if midnight.Before(at) {
-			midnight = at
+	for from := midnight - 48*hour; from < midnight+72*hour; from += hour {
+		for at := from; at < from+hour; {
+			end := from + hour
+			if offsetAt(end, loc) != offsetAt(at, loc) {
+				end = firstChange(at, end, loc)
+			}
+			if first := max(at, midnight-offsetAt(at, loc)*second); first < end {
+				return first
+			}
+			at = end
 		}
-		if zoneEnd.IsZero() || midnight.Before(zoneEnd) {
-			return midnight.UnixMicro()
-		}
-		at = zoneEnd
 	}
-	return c.UnixMicro()
+	return midnight
 }

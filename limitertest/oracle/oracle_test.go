@@ -173,3 +173,28 @@ func TestClock(t *testing.T) {
 		}
 	}
 }
+
+// TestCalendarEveryHour walks through some years hour by hour: windows meet, and none is longer than its unit can be.
+func TestCalendarEveryHour(t *testing.T) {
+	longest := map[headgate.CalendarUnit]int64{headgate.Hour: 1, headgate.Day: 25, headgate.Week: 7*24 + 1, headgate.Month: 31*24 + 1}
+	for _, zone := range []string{"America/New_York", "Europe/Dublin", "Australia/Lord_Howe"} {
+		loc, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for unit, hours := range longest {
+			now := at(t, "2040-12-01T00:00:00Z")
+			start, end := windowKind{unit: unit, zone: zone}.around(now, loc)
+			for end < at(t, "2041-04-20T00:00:00Z") {
+				if end-start > hours*3600*second {
+					t.Fatalf("%s in %s: %s to %s", unit, zone, time.UnixMicro(start).UTC(), time.UnixMicro(end).UTC())
+				}
+				s, e := windowKind{unit: unit, zone: zone}.around(end, loc)
+				if s != end {
+					t.Fatalf("%s in %s: a gap from %s to %s", unit, zone, time.UnixMicro(end).UTC(), time.UnixMicro(s).UTC())
+				}
+				start, end = s, e
+			}
+		}
+	}
+}

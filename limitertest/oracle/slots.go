@@ -85,7 +85,7 @@ func (m *slotModel) charge(_ int64, holder string) int64 {
 	if !m.has(m.deaths, holder) {
 		m.deaths[holder] = m.now + m.ttl
 	}
-	return m.deaths[holder]
+	return m.now
 }
 
 func (m *slotModel) refund(_, _ int64, holder string) bool {
