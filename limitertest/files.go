@@ -34,6 +34,8 @@ func (s *suite) files(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			watch := watched(5*stuck, func() string { return "the lines of " + e.Name() })
+			defer watch.Stop()
 			report, err := testlang.Run(context.Background(), file, testlang.Config{Limiter: limiter, Namespace: s.key(t, "")})
 			if err != nil {
 				t.Fatal(err)

@@ -71,7 +71,7 @@ func (c *clinic) settlesUnbounded() {
 		{"leaky_bucket 0.999999999999/1d max_wait=1us", headgate.MaxCount, 36_499},
 	} {
 		charge := mode(c.on(fmt.Sprint(tt.limit, tt.cost), tt.limit), headgate.Settle)
-		watch := watched(func() string { return "settle on " + tt.limit })
+		watch := watched(stuck, func() string { return "settle on " + tt.limit })
 		if got := c.allow(0, these(cost(charge, 0))).Outcomes[0].Receipt.Charged; got != 0 {
 			c.t.Errorf("%s: a settling charge of nothing charged %d", tt.limit, got)
 		}

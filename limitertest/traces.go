@@ -63,7 +63,7 @@ func (s *suite) trace(t *rapid.T, subject headgate.Timed, f family, number int) 
 	w.forward = s.Sharded && f.slots > 1
 	for range rapid.IntRange(1, maxOps).Draw(t, "steps") {
 		op := rapid.Custom(w.draw).Draw(t, "step")
-		watch := watched(func() string { return op.String() + " after\n" + w.script() })
+		watch := watched(stuck, func() string { return op.String() + " after\n" + w.script() })
 		wrong := op.apply(w)
 		watch.Stop()
 		if wrong != "" {
@@ -73,8 +73,8 @@ func (s *suite) trace(t *rapid.T, subject headgate.Timed, f family, number int) 
 }
 
 // watched ends the process if it is not stopped in time: a step that loops could not be told apart from a slow one.
-func watched(what func() string) *time.Timer {
-	return time.AfterFunc(stuck, func() { panic(fmt.Sprintf("limitertest: no answer for %s to %s", stuck, what())) })
+func watched(most time.Duration, what func() string) *time.Timer {
+	return time.AfterFunc(most, func() { panic(fmt.Sprintf("limitertest: no answer for %s to %s", most, what())) })
 }
 
 // budget bounds the traces of one family by number and time. A trace over it is empty, but for one that is repeated
