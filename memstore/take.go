@@ -125,7 +125,8 @@ func less(a, b *entry) bool {
 	if c := strings.Compare(a.key, b.key); c != 0 {
 		return c < 0
 	}
-	return a.slot != b.slot && a.slot.name < b.slot.name
+	// An entry without a slot is one take's own: its place does not matter.
+	return a.slot != b.slot && (a.slot == nil || (b.slot != nil && a.slot.name < b.slot.name))
 }
 
 func atCharge(err error, i int) error {
