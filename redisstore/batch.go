@@ -107,11 +107,14 @@ func boolByte(v bool) byte {
 // appendOp writes what one op asks, as the script that it is for reads it.
 func (b *batch) appendOp(body []byte, o *op, bounds func(headgate.Limit, int64) [4]int64) []byte {
 	if o.marks == nil && o.what == 0 {
-		body = append(body, byte(len(o.charges)))
+		body = append(body, byte(len(o.charges)), boolByte(o.plain))
+		if !o.plain {
+			b.kinds |= kindsGeneral
+		}
 	}
 	for i := range o.charges {
 		c, r := &o.charges[i], &o.refs[i]
-		s := spec{limit: c.Limit, cost: c.Cost, mode: c.Mode}
+		s := spec{limit: c.Limit, cost: c.Cost, mode: c.Mode, refund: o.marks != nil}
 		if c.Lockout != nil {
 			s.lockout = *c.Lockout
 		}

@@ -34,6 +34,9 @@ const (
 	formatLockout
 )
 
+// kindsGeneral, among the kinds of a call, says that it has charges that are not plain.
+const kindsGeneral = 1 << 15
+
 const (
 	flagNever   = 4
 	flagLockout = 8
@@ -47,6 +50,7 @@ type spec struct {
 	mode    headgate.Mode
 	lockout headgate.Lockout // After is 0 if there is none
 	bounds  [4]int64         // of a calendar's windows
+	refund  bool             // the cost is to be given back
 }
 
 func kindOf(l headgate.Limit) byte {
@@ -172,6 +176,9 @@ func appendQueue(b []byte, l headgate.LeakyBucket, s *spec) (_ []byte, cost int6
 		}
 		us, frac, _ = algo.Increment(l, cost)
 	}
+	if s.refund {
+		us, frac = drained(l, s.cost)
+	}
 	capUs, capFrac, waitUs := int64(noSpan), int64(0), int64(noSpan)
 	if bounded {
 		capUs, capFrac, _ = algo.Increment(l, capacity)
@@ -191,6 +198,22 @@ func appendQueue(b []byte, l headgate.LeakyBucket, s *spec) (_ []byte, cost int6
 		b = putUint(b, uint64(n), 7)
 	}
 	return appendPace(putUint(b, uint64(capacity), 5), whole, rem, den), cost, never
+}
+
+// drained is the time of units that are given back, which a change of the limit can have made longer than 36500 days. No
+// queue is longer than twice that.
+func drained(l headgate.LeakyBucket, units int64) (us, frac int64) {
+	_, _, den := l.Pace()
+	us1, frac1, ok1 := algo.Increment(l, units/2)
+	us2, frac2, ok2 := algo.Increment(l, units-units/2)
+	if !ok1 || !ok2 {
+		return 2*headgate.MaxPeriod.Microseconds() + 1, 0
+	}
+	us, frac = us1+us2, frac1+frac2
+	if frac >= den {
+		us, frac = us+1, frac-den
+	}
+	return us, frac
 }
 
 // appendPace writes the pace as the double that conversions use.

@@ -42,6 +42,7 @@ type op struct {
 	what    byte    // of slots.lua
 	raw     *raw    // of the other scripts
 	keys    int     // at most
+	plain   bool    // paying charges without lockouts or holders
 
 	deadline time.Time
 	state    atomic.Int32
@@ -65,7 +66,7 @@ func newOp() *op {
 func (o *op) load(n *namer, charges []headgate.Charge) {
 	o.charges = append(o.charges[:0], charges...)
 	o.refs, o.locks = o.refs[:0], o.locks[:0]
-	o.keys = 0
+	o.keys, o.plain = 0, true
 	for i := range charges {
 		if charges[i].Lockout != nil {
 			o.locks = append(o.locks, *charges[i].Lockout)
@@ -76,7 +77,11 @@ func (o *op) load(n *namer, charges []headgate.Charge) {
 		c := &o.charges[i]
 		r := ref{state: n.name(keyState, c.Slot, c.Key)}
 		o.keys++
+		if c.Mode != headgate.Pay {
+			o.plain = false
+		}
 		if c.Lockout != nil {
+			o.plain = false
 			c.Lockout, locks = &locks[0], locks[1:]
 			if c.Mode != headgate.Settle {
 				r.lock = n.another(r.state, keyLockout)
@@ -86,6 +91,7 @@ func (o *op) load(n *namer, charges []headgate.Charge) {
 		if kindOf(c.Limit) == kindHolders {
 			r.live, r.gone = n.another(r.state, keyHolders), n.another(r.state, keyGone)
 			o.keys += 2
+			o.plain = false
 		}
 		o.refs = append(o.refs, r)
 	}

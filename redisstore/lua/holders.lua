@@ -4,7 +4,7 @@
 -- 8: 5 count, 6 time to live
 local lookHolders, payHolders, keepHolders, removeHolder, latestEnd
 local NONE = -9007199254740991
-if uses(8) then
+if kinds % 512 >= 256 then
   SPEC[8] = '<BBI5c1I5I7'
 
   latestEnd = function(key, most)
@@ -16,24 +16,24 @@ if uses(8) then
   lookHolders = function(p, s, z, holder)
     local ttl, h, dirty = p[6], {live = 0, latest = NONE, tomb = NONE, z = z, holder = holder}, false
     if s and not (#s == 15 and sub(s, 1, 1) == p[4]) then
-      known(s)
+      rare().known(s)
       s, dirty = nil, true
     end
     if not s then
       h.fresh = true
-      return h, nil, nil, dirty, p[3] <= p[5], nil
+      return h, nil, nil, dirty, p[3] <= p[5]
     end
     h.latest, h.tomb = sunpack('<i7i7', s, 2)
-    local live = redis.pcall('ZCOUNT', KEYS[z], '(' .. format('%.0f', now), '+inf')
-    local gone = h.tomb > now and redis.pcall('ZSCORE', KEYS[z + 1], holder)
+    local live = redis.pcall('ZCOUNT', K[z], '(' .. format('%.0f', now), '+inf')
+    local gone = h.tomb > now and redis.pcall('ZSCORE', K[z + 1], holder)
     if type(live) == 'table' or type(gone) == 'table' then return nil end
     h.live = live
     h.gone = gone and tonumber(gone) > now
-    local own = live > 0 and call('ZSCORE', KEYS[z], holder)
+    local own = live > 0 and call('ZSCORE', K[z], holder)
     h.own = own and tonumber(own) > now
     local far, healed = now + 2 * ttl, now + ttl
-    if h.latest > far then h.latest, h.healLive, dirty = max(healed, latestEnd(KEYS[z], far)), true, true end
-    if h.tomb > far then h.tomb, h.healTomb, dirty = max(healed, latestEnd(KEYS[z + 1], far)), true, true end
+    if h.latest > far then h.latest, h.healLive, dirty = max(healed, latestEnd(K[z], far)), true, true end
+    if h.tomb > far then h.tomb, h.healTomb, dirty = max(healed, latestEnd(K[z + 1], far)), true, true end
     local ok = not h.gone and (h.own or live < p[5])
     local facts = (h.own and 1 or 0) + (h.gone and 2 or 0)
     return h, nil, nil, dirty, ok, spack('<BI6i7B', 7, live, h.latest, facts)
@@ -41,7 +41,7 @@ if uses(8) then
 
   -- payHolders writes the sets at once, since the takes that follow count them. n = 1 gives the holder a slot, unless it has one.
   payHolders = function(p, n, h)
-    local live, tombs = KEYS[h.z], KEYS[h.z + 1]
+    local live, tombs = K[h.z], K[h.z + 1]
     local function heal(key)
       local far = '(' .. format('%.0f', now + 2 * p[6])
       for _, name in ipairs(call('ZRANGEBYSCORE', key, far, '+inf')) do call('ZADD', key, now + p[6], name) end
@@ -64,18 +64,20 @@ if uses(8) then
     return keepHolders(p, h)
   end
 
-  -- keepHolders returns the state of the sets as they are, and keeps them as long.
+  -- keepHolders returns the state of the sets as they are, and keeps them as long as it.
   keepHolders = function(p, h)
-    local idle = max(h.latest, h.tomb) - now
-    call('PEXPIRE', KEYS[h.z], life(idle))
-    if h.tomb ~= NONE then call('PEXPIRE', KEYS[h.z + 1], life(idle)) end
-    return spack('<c0i7i7', p[4], h.latest, h.tomb), idle
+    local due = max(h.latest, h.tomb, now)
+    local ms = max(2000000 + due - due % 1000000 - now, timed == 1 and 3600e6 or 1000)
+    ms = format('%.0f', ceil(ms / 1000))
+    call('PEXPIRE', K[h.z], ms)
+    if h.tomb ~= NONE then call('PEXPIRE', K[h.z + 1], ms) end
+    return spack('<c0i7i7', p[4], h.latest, h.tomb), due
   end
 
   -- removeHolder frees the slot of a holder that has one. payHolders has been called before it.
   removeHolder = function(p, h)
-    call('ZREM', KEYS[h.z], h.holder)
-    h.latest = latestEnd(KEYS[h.z], '+inf')
+    call('ZREM', K[h.z], h.holder)
+    h.latest = latestEnd(K[h.z], '+inf')
     return keepHolders(p, h)
   end
 end

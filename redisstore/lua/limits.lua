@@ -1,18 +1,19 @@
--- Each algorithm has three functions. p is a spec, s a state as it is stored.
+-- Each algorithm has three functions. p is a spec, s a state as it is stored (false or nil: none).
 --   look(p, s)           brings the state to now and under the limit: x, y, z for the others, whether what is stored
---                        differs (dirty), whether the cost fits, and the state to answer with (nil: never seen)
---   pay(p, n, x, y, z)   returns the state with n units charged, 0 to write it as it is, and how long it lives
+--                        differs (dirty), whether the cost fits, the state to answer with (nil: never seen), and until when
+--                        what is stored matters (nil if it is not this limit's)
+--   pay(p, n, x, y, z)   returns the state with n units charged, 0 to write it as it is, and until when it matters
 --   left(p, x, y, z)     returns how many units there is room for
 -- A spec's numbers: 1 kind, 2 flags, 3 cost, 4 the state's limit part, then by kind as said there. Only the kinds that the
--- call needs are defined: making a function takes time.
-local look, pay, left = {}, {}, {}
-local SPEC = {}
+-- call needs are defined.
+local look, pay, left, SPEC = {}, {}, {}, {}
 local after
 
-if uses(1) or uses(2) then
-  -- Token buckets: x is how long until the bucket is full, y the fraction of it.
-  local function convertTokens(p, s, whole, rem, den, burst, fullUs, fullFrac, pace)
-    local f = known(s)
+-- Token buckets: x is how long until the bucket is full, y the fraction of it.
+local convertTokens
+if kinds % 8 >= 2 then
+  convertTokens = function(p, s, whole, rem, den, burst, fullUs, fullFrac, pace)
+    local f = rare().known(s)
     if f ~= 1 and f ~= 2 then return 0, 0, true, false end
     local oldWhole, oldRem, oldDen, oldBurst, at, frac
     if f == 1 then
@@ -22,7 +23,7 @@ if uses(1) or uses(2) then
       oldWhole, oldRem, oldDen, oldBurst, at, frac = sunpack('<I7I7I7I5i7I7', s, 2)
     end
     local d = at - now
-    local mostUs, mostFrac = times(oldBurst, oldWhole, oldRem, oldDen)
+    local mostUs, mostFrac = rare().times(oldBurst, oldWhole, oldRem, oldDen)
     if d > mostUs or (d == mostUs and frac > mostFrac) then d, frac = mostUs, mostFrac end
     if d < 0 or (d == 0 and frac == 0) then return 0, 0, false, false end
     local debt = (d + frac / oldDen) / (oldWhole + oldRem / oldDen)
@@ -31,38 +32,44 @@ if uses(1) or uses(2) then
     if d > fullUs or (d == fullUs and frac > fullFrac) then d, frac = fullUs, fullFrac end
     return d, frac, true, true
   end
+end
 
+if kinds % 4 >= 2 then
   -- 1: 5 inc, 6 full, 7 whole, 8 burst
   SPEC[1] = '<BBI5c13I7I7I7I5'
   look[1] = function(p, s)
-    local full, d, dirty = p[6], 0, false
-    if s then
-      if #s == 20 and sub(s, 1, 13) == p[4] then
-        d = sunpack('<i7', s, 14) - now
-        if d <= 0 then d = 0 elseif d > full then d, dirty = full, true end
-      else
-        local _, found
-        d, _, dirty, found = convertTokens(p, s, p[7], 0, 1, p[8], full, 0, p[7])
-        s = found and spack('<c0i7', p[4], now + d) or nil
+    local full = p[6]
+    if not s then return 0, nil, nil, false, p[5] <= full end
+    if #s == 20 then
+      local limit, at = sunpack('<c13i7', s)
+      if limit == p[4] then
+        local d = at - now
+        if d <= 0 then return 0, nil, nil, false, p[5] <= full, s, at end
+        if d > full then return full, nil, nil, true, p[5] == 0, s, at end
+        return d, nil, nil, false, d + p[5] <= full, s, at
       end
     end
-    return d, nil, nil, dirty, d + p[5] <= full, s
+    local d, _, dirty, found = convertTokens(p, s, p[7], 0, 1, p[8], full, 0, p[7])
+    return d, nil, nil, dirty, d + p[5] <= full, found and spack('<c0i7', p[4], now + d) or nil
   end
   pay[1] = function(p, n, d)
-    if n == p[3] then d = d + p[5] else d = d + n * p[7] end
-    return spack('<c0i7', p[4], now + d), d
+    local at = now + d + (n == p[3] and p[5] or n * p[7])
+    return spack('<c0i7', p[4], at), at
   end
   left[1] = function(p, d) return floor((p[6] - d) / p[7]) end
+end
 
+if kinds % 8 >= 4 then
   -- 2: 5 inc, 6 its fraction, 7 full, 8 its fraction, 9 whole, 10 rem, 11 den, 12 burst, 13 pace as a double
   SPEC[2] = '<BBI5c27I7I7I7I7I7I7I7I5d'
   look[2] = function(p, s)
     local fullUs, fullFrac = p[7], p[8]
-    local d, frac, dirty = 0, 0, false
+    local d, frac, dirty, old = 0, 0, false, nil
     if s then
-      if #s == 41 and sub(s, 1, 27) == p[4] then
-        d, frac = sunpack('<i7I7', s, 28)
-        d = d - now
+      local limit, at
+      if #s == 41 then limit, at, frac = sunpack('<c27i7I7', s) end
+      if limit == p[4] then
+        d, old = at - now, at
         if d < 0 then
           d, frac = 0, 0
         elseif d > fullUs or (d == fullUs and frac > fullFrac) then
@@ -76,30 +83,32 @@ if uses(1) or uses(2) then
     end
     local us, f = d + p[5], frac + p[6]
     if f >= p[11] then us, f = us + 1, f - p[11] end
-    return d, frac, nil, dirty, us < fullUs or (us == fullUs and f <= fullFrac), s
+    return d, frac, nil, dirty, us < fullUs or (us == fullUs and f <= fullFrac), s, old
   end
   pay[2] = function(p, n, d, frac)
     local us, f = p[5], p[6]
-    if n ~= p[3] then us, f = times(n, p[9], p[10], p[11]) end
-    d, frac = d + us, frac + f
-    if frac >= p[11] then d, frac = d + 1, frac - p[11] end
-    return spack('<c0i7I7', p[4], now + d, frac), d
+    if n ~= p[3] then us, f = rare().times(n, p[9], p[10], p[11]) end
+    us, f = now + d + us, frac + f
+    if f >= p[11] then us, f = us + 1, f - p[11] end
+    return spack('<c0i7I7', p[4], us, f), us
   end
   left[2] = function(p, d, frac)
     local us, f = p[7] - d, p[8] - frac
     if f < 0 then us, f = us - 1, f + p[11] end
-    return units(us, f, p[9], p[10], p[11], p[12])
+    return rare().units(us, f, p[9], p[10], p[11], p[12])
   end
 end
 
-if uses(3) or uses(4) then
-  -- Fixed windows: x is the start, y the end, z the count. A calendar's come in the spec, three of them; outside there is no
-  -- answer, and look returns a nil x.
+-- Fixed windows: x is the start, y the end, z the count. A calendar's come in the spec, three of them; outside there is no
+-- answer, and look returns a nil x.
+if kinds % 32 >= 8 then
   local function lookFixed(p, s, start, stop)
-    local count, dirty = 0, false
+    local count, dirty, old = 0, false, nil
     if s then
-      if #s == 27 and sub(s, 1, 8) == p[4] then
-        local first, last, n = sunpack('<i7i7I5', s, 9)
+      local limit, first, last, n
+      if #s == 27 then limit, first, last, n = sunpack('<c8i7i7I5', s) end
+      if limit == p[4] then
+        old = last
         if n > 0 and first <= now and now < last then
           start, stop, count = first, last, n
         elseif not start then
@@ -109,17 +118,16 @@ if uses(3) or uses(4) then
           if first - now <= stop - start then start, stop = first, last else dirty = true end
         end
       else
-        known(s)
+        rare().known(s)
         s, dirty = nil, true
       end
     end
     if not start then return nil end
-    return start, stop, count, dirty, count + p[3] <= p[5], s
+    return start, stop, count, dirty, count + p[3] <= p[5], s or nil, old
   end
   local function payFixed(p, n, start, stop, count)
-    return spack('<c0i7i7I5', p[4], start, stop, count + n), stop - now
+    return spack('<c0i7i7I5', p[4], start, stop, count + n), stop
   end
-  local function leftFixed(p, start, stop, count) return max(0, p[5] - count) end
 
   -- 3: 5 count, 6 period
   SPEC[3] = '<BBI5c8I5I7'
@@ -127,8 +135,6 @@ if uses(3) or uses(4) then
     local start = now - now % p[6]
     return lookFixed(p, s, start, start + p[6])
   end
-  pay[3], left[3] = payFixed, leftFixed
-
   -- 4: 5 count, 6 to 9 the bounds of the windows
   SPEC[4] = '<BBI5c8I5i7i7i7i7'
   look[4] = function(p, s)
@@ -137,10 +143,12 @@ if uses(3) or uses(4) then
     end
     return lookFixed(p, s)
   end
-  pay[4], left[4] = payFixed, leftFixed
+  pay[3], pay[4] = payFixed, payFixed
+  left[3] = function(p, start, stop, count) return max(0, p[5] - count) end
+  left[4] = left[3]
 end
 
-if uses(5) then
+if kinds % 64 >= 32 then
   -- after returns the position of the first time in a log that is later than t, reading as few as it can; past its end if
   -- there is none.
   after = function(s, t)
@@ -152,17 +160,17 @@ if uses(5) then
     return 9 + 7 * lo
   end
 
-  -- Sliding logs: x is the log as stored (healed), y where its live part begins, z the time that decides. What is answered is
-  -- no state but how many live, the newest of them, and the one whose death makes room.
+  -- Sliding logs: x is the log as stored (healed), y where its live part begins, z the time that decides. What is answered
+  -- is no state but how many live, the newest of them, and the one whose death makes room.
   -- 5: 5 count, 6 period
   SPEC[5] = '<BBI5c8I5I7'
   look[5] = function(p, s)
     local cost, period, eff, dirty, from, n = p[3], p[6], now, false, 9, 0
     if s and sub(s, 1, 8) ~= p[4] or s and (#s - 8) % 7 ~= 0 then
-      known(s)
+      rare().known(s)
       s, dirty = nil, true
     end
-    if not s or #s == 8 then return p[4], 9, now, dirty, cost <= p[5], nil end
+    if not s or #s == 8 then return p[4], 9, now, dirty, cost <= p[5] end
     local newest = sunpack('<i7', s, #s - 6)
     if newest - now > period then
       local keep = after(s, now)
@@ -178,21 +186,21 @@ if uses(5) then
   end
   pay[5] = function(p, n, s, from, eff)
     if from > 9 then s = p[4] .. sub(s, from) end
-    if n > 0 then s = s .. rep(spack('<i7', eff), n) end
-    if #s == 8 then return s, 0 end
-    return s, sunpack('<i7', s, #s - 6) + p[6] - now
+    if n > 0 then
+      s = s .. rep(spack('<i7', eff), n)
+      return s, eff + p[6]
+    end
+    return s, #s == 8 and now or sunpack('<i7', s, #s - 6) + p[6]
   end
   left[5] = function(p, s, from) return max(0, p[5] - (#s - from + 1) / 7) end
 end
 
-if uses(6) then
-  -- Sliding windows: x has the counts, from the deciding cell back, y is the start of that cell, z how far inside it is.
+-- Sliding windows: x has the counts, from the deciding cell back, y is the start of that cell, z how far inside it is.
+if kinds % 128 >= 64 then
   -- 6: 5 count, 6 length of a cell, 7 cells
   SPEC[6] = '<BBI5c9I5I7B'
-  local COUNTS = {}
-  local function countsOf(s)
-    local n = byte(s, 17)
-    if n == 0 then return {} end
+  local COUNTS = {'<I6', '<I6I6'}
+  local function countsOf(s, n)
     local f = COUNTS[n]
     if not f then
       f = '<' .. rep('I6', n)
@@ -200,65 +208,72 @@ if uses(6) then
     end
     local v = {sunpack(f, s, 18)}
     v[n + 1] = nil -- the position
-    return v, n
+    return v
+  end
+  -- moved returns the counts as they lie from another cell on, `back` of them later. Where the clock went back far, those
+  -- ahead are of now.
+  local function moved(v, n, back, k)
+    local r = {}
+    for i = 1, k + 1 do r[i] = 0 end
+    for i = 1, n do
+      local at = max(i + back, 1)
+      if at <= k + 1 then r[at] = r[at] + v[i] end
+    end
+    return r
   end
   look[6] = function(p, s)
     local length, k = p[6], p[7]
-    local start, dirty, v = now - now % length, false, nil
+    local start, dirty, v, old = now - now % length, false, nil, nil
     local inside = now - start
     if s then
-      if sub(s, 1, 9) == p[4] and #s >= 17 and #s == 17 + 6 * byte(s, 17) then
-        local newest, n = sunpack('<i7', s, 10), nil
-        v, n = countsOf(s)
-        if n and newest > start then
-          if newest - now <= length then
-            start, inside = newest, 0
-          else
-            local healed = {}
-            for i = 0, k do healed[i + 1] = 0 end
-            for i = 1, n do
-              local back = max((start - (newest - (i - 1) * length)) / length, 0)
-              if back <= k then healed[back + 1] = healed[back + 1] + v[i] end
+      local limit, newest, n
+      if #s >= 17 then limit, newest, n = sunpack('<c9i7B', s) end
+      if limit == p[4] and #s == 17 + 6 * n then
+        old = newest + (k + 1) * length
+        if n > 0 then
+          v = countsOf(s, n)
+          if newest ~= start then
+            if newest > start and newest - now <= length then
+              start, inside = newest, 0
+            else
+              dirty = newest > start
+              v = moved(v, n, (start - newest) / length, k)
             end
-            v, dirty = healed, true
           end
-        elseif n and newest < start then
-          local shift = min((start - newest) / length, k + 1)
-          local moved = {}
-          for i = 1, shift do moved[i] = 0 end
-          for i = 1, min(n, k + 1 - shift) do moved[shift + i] = v[i] end
-          v = moved
         end
       else
-        known(s)
+        rare().known(s)
         s, dirty = nil, true
       end
     end
     v = v or {}
-    local room = p[5] - p[3]
-    for i = 1, k do room = room - (v[i] or 0) end
-    local old = v[k + 1] or 0
-    return v, start, inside, dirty, room >= 0 and (old == 0 or fits(old, length - inside, room, length)), s
+    local room = p[5] - p[3] - (v[1] or 0)
+    for i = 2, k do room = room - (v[i] or 0) end
+    local ok, oldest = room >= 0, v[k + 1]
+    if ok and oldest and oldest > room then
+      local weight, most = oldest * (length - inside), room * length
+      if weight < 9e15 and most < 9e15 then ok = weight <= most else ok = rare().fits(oldest, length - inside, room, length) end
+    end
+    return v, start, inside, dirty, ok, s or nil, old
   end
-  -- packCells writes counts without the zeros before the newest and after the oldest of them.
-  local function packCells(p, v, start)
+  -- The zeros before the newest count and after the oldest are not kept.
+  pay[6] = function(p, n, v, start)
+    v[1] = (v[1] or 0) + n
     local first, last = 1, p[7] + 1
     while last > 0 and (v[last] or 0) == 0 do last = last - 1 end
     while first < last and v[first] == 0 do first = first + 1 end
-    if last == 0 then return spack('<c0i7B', p[4], start, 0), 0 end
+    if last == 0 then return spack('<c0i7B', p[4], start, 0), start end
     start = start - (first - 1) * p[6]
-    local n = last - first + 1
-    local f = n == 1 and '<c0i7BI6' or '<c0i7B' .. rep('I6', n)
-    return spack(f, p[4], start, n, unpack(v, first, last)), start + (p[7] + 1) * p[6] - now
-  end
-  pay[6] = function(p, n, v, start)
-    v[1] = (v[1] or 0) + n
-    return packCells(p, v, start)
+    local due = start + (p[7] + 1) * p[6]
+    n = last - first + 1
+    if n == 1 then return spack('<c0i7BI6', p[4], start, 1, v[first]), due end
+    if n == 2 then return spack('<c0i7BI6I6', p[4], start, 2, v[first], v[last]), due end
+    return spack('<c0i7B' .. rep('I6', n), p[4], start, n, unpack(v, first, last)), due
   end
   left[6] = function(p, v, start, inside)
     local length, k, room = p[6], p[7], p[5]
     for i = 1, k do room = room - (v[i] or 0) end
-    local old, within = v[k + 1] or 0, length - inside
+    local old, within, fits = v[k + 1] or 0, length - inside, rare().fits
     if old == 0 then return max(0, room) end
     local weight = floor(old * (within / length))
     while not fits(old, within, weight, length) do weight = weight + 1 end
@@ -267,63 +282,66 @@ if uses(6) then
   end
 end
 
-if uses(7) then
-  -- Leaky buckets: x is how long until the queue is empty, y the fraction of it, z what the last charge added where there is
-  -- no capacity.
-  -- 7: 5 inc, 6 its fraction, 7 the capacity's span (NO_SPAN: none), 8 its fraction, 9 max_wait (NO_SPAN: none), 10 whole, 11 rem,
-  --    12 den, 13 capacity, 14 pace as a double
+-- Leaky buckets: x is how long until the queue is empty, y the fraction of it, z what the last charge added where there is
+-- no capacity.
+if kinds % 256 >= 128 then
+  -- 7: 5 inc, 6 its fraction, 7 the capacity's span (NO_SPAN: none), 8 its fraction, 9 max_wait (NO_SPAN: none), 10 whole,
+  --    11 rem, 12 den, 13 capacity, 14 pace as a double
   SPEC[7] = '<BBI5c34I7I7i8I7i8I7I7I7I5d'
   local function convertQueue(p, s)
-    if known(s) ~= 6 then return 0, 0, true, false end
+    if rare().known(s) ~= 6 then return 0, 0, true, false end
     local whole, rem, den, capacity, wait, at, frac, last = sunpack('<I7I7I7I5I7i7I7I7', s, 2)
     local d = at - now
     local mostUs, mostFrac = wait - 1 + last, 0
-    if capacity > 0 then mostUs, mostFrac = times(capacity, whole, rem, den) end
+    if capacity > 0 then mostUs, mostFrac = rare().times(capacity, whole, rem, den) end
     if d > mostUs or (d == mostUs and frac > mostFrac) then d, frac = mostUs, mostFrac end
     if d < 0 or (d == 0 and frac == 0) then return 0, 0, false, false end
     local backlog = (d + frac / den) / (whole + rem / den)
-    d, frac = min(ceil(backlog * p[14]), MAX_SPAN), 0
+    d, frac = min(ceil(backlog * p[14]), 36500 * 86400 * 1e6), 0
     if p[7] ~= NO_SPAN and d > p[7] then d, frac = p[7], p[8] end
     if p[9] ~= NO_SPAN and (d > p[9] or (d == p[9] and frac > 0)) then d, frac = p[9], 0 end
     return d, frac, true, true
   end
   look[7] = function(p, s)
-    local d, frac, last, dirty = 0, 0, 0, false
+    local d, frac, last, dirty, old = 0, 0, 0, false, nil
+    local most, wait = p[7], p[9]
     if s then
-      if #s == 55 and sub(s, 1, 34) == p[4] then
-        d, frac, last = sunpack('<i7I7I7', s, 35)
-        d = d - now
+      local limit, at
+      if #s == 55 then limit, at, frac, last = sunpack('<c34i7I7I7', s) end
+      if limit == p[4] then
+        d, old = at - now, at
         if d < 0 or (d == 0 and frac == 0) then
           d, frac, last = 0, 0, 0
         else
-          local mostUs, mostFrac = p[7], p[8]
-          if mostUs == NO_SPAN then mostUs, mostFrac = p[9] + last, 0 end
+          local mostUs, mostFrac = most, p[8]
+          if mostUs == NO_SPAN then mostUs, mostFrac = wait + last, 0 end
           if d > mostUs or (d == mostUs and frac > mostFrac) then d, frac, dirty = mostUs, mostFrac, true end
         end
       else
         local found
         d, frac, dirty, found = convertQueue(p, s)
-        s = found and spack('<c0i7I7I7', p[4], now + d, frac, 0) or nil
+        s, last = found and spack('<c0i7I7I7', p[4], now + d, frac, 0) or nil, 0
       end
     end
     local ok = true
-    if p[7] ~= NO_SPAN then
+    if most ~= NO_SPAN then
       local us, f = d + p[5], frac + p[6]
       if f >= p[12] then us, f = us + 1, f - p[12] end
-      ok = us < p[7] or (us == p[7] and f <= p[8])
+      ok = us < most or (us == most and f <= p[8])
     end
-    if p[9] ~= NO_SPAN and (d > p[9] or (d == p[9] and frac > 0)) then ok = false end
-    return d, frac, last, dirty, ok, s
+    if wait ~= NO_SPAN and (d > wait or (d == wait and frac > 0)) then ok = false end
+    return d, frac, last, dirty, ok, s or nil, old
   end
   pay[7] = function(p, n, d, frac, last)
+    d = now + d
     if n > 0 then
       local us, f = p[5], p[6]
-      if n ~= p[3] then us, f = times(n, p[10], p[11], p[12]) end
+      if n ~= p[3] then us, f = rare().times(n, p[10], p[11], p[12]) end
       d, frac = d + us, frac + f
       if frac >= p[12] then d, frac = d + 1, frac - p[12] end
       if p[7] == NO_SPAN then last = f > 0 and us + 1 or us end
     end
-    return spack('<c0i7I7I7', p[4], now + d, frac, last), d
+    return spack('<c0i7I7I7', p[4], d, frac, last), d
   end
   left[7] = function(p, d, frac)
     if p[9] ~= NO_SPAN and (d > p[9] or (d == p[9] and frac > 0)) then return 0 end
@@ -331,14 +349,14 @@ if uses(7) then
     local us, f = p[7] - d, p[8] - frac
     if f < 0 then us, f = us - 1, f + p[12] end
     if us < 0 then return 0 end
-    return units(us, f, p[10], p[11], p[12], p[13])
+    return rare().units(us, f, p[10], p[11], p[12], p[13])
   end
 end
 
-if uses(9) then
+if kinds % 1024 >= 512 then
   -- 9: a limit of count zero. It has no state, and what it finds is as if of another algorithm.
   SPEC[9] = '<BBI5'
-  look[9] = function(p, s) return nil, nil, nil, s and true or false, p[3] == 0, nil end
-  pay[9] = function() return false, 0 end
+  look[9] = function(p, s) return nil, nil, nil, s and true or false, p[3] == 0 end
+  pay[9] = function() return false end
   left[9] = function() return 0 end
 end

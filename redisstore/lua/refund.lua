@@ -66,13 +66,13 @@ for i = 1, takes do
       bad = 64
     end
   elseif kind ~= 9 then
-    local x, y, z, _, _, s = look[kind](p, S[k])
+    local x, y, z, _, _, s, old = look[kind](p, S[k])
     if kind == 4 and x == nil then
       bad = max(bad, 32)
     elseif s then
       local ok
       ok, c.x, c.y, c.z = back[kind](p, mark, x, y, z)
-      c.late = not ok
+      c.late, c.old = not ok, old
     end
   end
   charges[i] = c
@@ -86,9 +86,11 @@ for i = 1, takes do
   if not c.late then
     if c.p[1] == 8 then
       payHolders(c.p, 0, c.x)
-      put(c.k, removeHolder(c.p, c.x))
+      local state, due = removeHolder(c.p, c.x)
+      put(c.k, state, due)
     else
-      put(c.k, pay[c.p[1]](c.p, 0, c.x, c.y, c.z))
+      local state, due = pay[c.p[1]](c.p, 0, c.x, c.y, c.z)
+      put(c.k, state, due, c.old)
     end
   end
 end
