@@ -43,7 +43,7 @@ type Config struct {
 	Timeout time.Duration
 	// MaxBatch is the most takes of one script call, 1 to 64. Default 64.
 	MaxBatch int
-	// MaxInFlight is the most script calls on the wire at a time: in all, or for each shard of a cluster. Default 4; 1 of a
+	// MaxInFlight is the most script calls on the wire at a time: in all, or for each shard of a cluster. Default 2; 1 of a
 	// cluster's.
 	MaxInFlight int
 	// MaxQueue is the most takes that wait to be sent; those beyond are answered with CodeOverloaded at once. Default 16384.
@@ -94,7 +94,7 @@ func (c Config) withDefaults() Config {
 	c.MaxBatch = orDefault(c.MaxBatch, maxBatch)
 	c.MaxQueue = orDefault(c.MaxQueue, 16384)
 	if c.MaxInFlight == 0 {
-		if c.MaxInFlight = 4; c.Cluster {
+		if c.MaxInFlight = 2; c.Cluster {
 			c.MaxInFlight = 1
 		}
 	}

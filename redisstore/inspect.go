@@ -109,7 +109,7 @@ func used(state string, now, live int64) (alg headgate.Algorithm, units, idle in
 		units, idle = meterUsed(now, getUint(state[1:], 7), getUint(state[8:], 7), getUint(state[15:], 7), getInt(state[27:]), getUint(state[34:], 7))
 		return headgate.AlgTokenBucket, min(units, getUint(state[22:], 5)), idle
 	case formatQueue:
-		units, idle = meterUsed(now, getUint(state[1:], 7), getUint(state[8:], 7), getUint(state[15:], 7), getInt(state[34:]), getUint(state[41:], 7))
+		units, idle = meterUsed(now, getUint(state[1:], 7), getUint(state[8:], 7), getUint(state[15:], 7), getInt(state[34:])+getUint(state[48:], 7), getUint(state[41:], 7))
 		return headgate.AlgLeakyBucket, units, idle
 	case formatFixed:
 		if idle = getInt(state[15:]); idle > now {

@@ -120,7 +120,8 @@ func readStored(l headgate.Limit, state string, s *algo.Stored) bool {
 		}
 	case headgate.LeakyBucket:
 		if state[0] == formatQueue {
-			s.At, s.Extra, s.Count = getInt(state[34:]), getUint(state[41:], 7), getUint(state[48:], 7)
+			s.Extra, s.Count = getUint(state[41:], 7), getUint(state[48:], 7)
+			s.At = getInt(state[34:]) + s.Count
 			return true
 		}
 	case headgate.SlidingWindow:

@@ -66,6 +66,7 @@ if kinds % 512 >= 256 then
 
   -- keepHolders returns the state of the sets as they are, and keeps them as long as it.
   keepHolders = function(p, h)
+    if h.latest == NONE and h.tomb == NONE then return false end
     local due = max(h.latest, h.tomb, now)
     local ms = max(2000000 + due - due % 1000000 - now, timed == 1 and 3600e6 or 1000)
     ms = format('%.0f', ceil(ms / 1000))

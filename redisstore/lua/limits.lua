@@ -2,7 +2,8 @@
 --   look(p, s)           brings the state to now and under the limit: x, y, z for the others, whether what is stored
 --                        differs (dirty), whether the cost fits, the state to answer with (nil: never seen), and until when
 --                        what is stored matters (nil if it is not this limit's)
---   pay(p, n, x, y, z)   returns the state with n units charged, 0 to write it as it is, and until when it matters
+--   pay(p, n, x, y, z)   returns the state with n units charged, 0 to write it as it is, and until when it matters; false if
+--                        nothing is left to be kept
 --   left(p, x, y, z)     returns how many units there is room for
 -- A spec's numbers: 1 kind, 2 flags, 3 cost, 4 the state's limit part, then by kind as said there. Only the kinds that the
 -- call needs are defined.
@@ -126,7 +127,8 @@ if kinds % 32 >= 8 then
     return start, stop, count, dirty, count + p[3] <= p[5], s or nil, old
   end
   local function payFixed(p, n, start, stop, count)
-    return spack('<c0i7i7I5', p[4], start, stop, count + n), stop
+    n = n + count
+    return n > 0 and spack('<c0i7i7I5', p[4], start, stop, n), stop
   end
 
   -- 3: 5 count, 6 period
@@ -190,7 +192,8 @@ if kinds % 64 >= 32 then
       s = s .. rep(spack('<i7', eff), n)
       return s, eff + p[6]
     end
-    return s, #s == 8 and now or sunpack('<i7', s, #s - 6) + p[6]
+    if #s == 8 then return false end
+    return s, sunpack('<i7', s, #s - 6) + p[6]
   end
   left[5] = function(p, s, from) return max(0, p[5] - (#s - from + 1) / 7) end
 end
@@ -262,7 +265,7 @@ if kinds % 128 >= 64 then
     local first, last = 1, p[7] + 1
     while last > 0 and (v[last] or 0) == 0 do last = last - 1 end
     while first < last and v[first] == 0 do first = first + 1 end
-    if last == 0 then return spack('<c0i7B', p[4], start, 0), start end
+    if last == 0 then return false end
     start = start - (first - 1) * p[6]
     local due = start + (p[7] + 1) * p[6]
     n = last - first + 1
@@ -283,7 +286,7 @@ if kinds % 128 >= 64 then
 end
 
 -- Leaky buckets: x is how long until the queue is empty, y the fraction of it, z what the last charge added where there is
--- no capacity.
+-- no capacity. That is stored apart from the time, since the sum can pass 2^53.
 if kinds % 256 >= 128 then
   -- 7: 5 inc, 6 its fraction, 7 the capacity's span (NO_SPAN: none), 8 its fraction, 9 max_wait (NO_SPAN: none), 10 whole,
   --    11 rem, 12 den, 13 capacity, 14 pace as a double
@@ -291,7 +294,7 @@ if kinds % 256 >= 128 then
   local function convertQueue(p, s)
     if rare().known(s) ~= 6 then return 0, 0, true, false end
     local whole, rem, den, capacity, wait, at, frac, last = sunpack('<I7I7I7I5I7i7I7I7', s, 2)
-    local d = at - now
+    local d = at - now + last
     local mostUs, mostFrac = wait - 1 + last, 0
     if capacity > 0 then mostUs, mostFrac = rare().times(capacity, whole, rem, den) end
     if d > mostUs or (d == mostUs and frac > mostFrac) then d, frac = mostUs, mostFrac end
@@ -309,7 +312,7 @@ if kinds % 256 >= 128 then
       local limit, at
       if #s == 55 then limit, at, frac, last = sunpack('<c34i7I7I7', s) end
       if limit == p[4] then
-        d, old = at - now, at
+        d, old = at - now + last, at + last
         if d < 0 or (d == 0 and frac == 0) then
           d, frac, last = 0, 0, 0
         else
@@ -333,7 +336,6 @@ if kinds % 256 >= 128 then
     return d, frac, last, dirty, ok, s or nil, old
   end
   pay[7] = function(p, n, d, frac, last)
-    d = now + d
     if n > 0 then
       local us, f = p[5], p[6]
       if n ~= p[3] then us, f = rare().times(n, p[10], p[11], p[12]) end
@@ -341,7 +343,7 @@ if kinds % 256 >= 128 then
       if frac >= p[12] then d, frac = d + 1, frac - p[12] end
       if p[7] == NO_SPAN then last = f > 0 and us + 1 or us end
     end
-    return spack('<c0i7I7I7', p[4], d, frac, last), d
+    return spack('<c0i7I7I7', p[4], now + (d - last), frac, last), now + d
   end
   left[7] = function(p, d, frac)
     if p[9] ~= NO_SPAN and (d > p[9] or (d == p[9] and frac > 0)) then return 0 end

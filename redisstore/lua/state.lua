@@ -19,7 +19,8 @@
 --   4 sliding log                              period I7 | times i7 …, ascending                            8 + 7n
 --   5 sliding window                           period I7, cells B | newest cell i7, n B, counts I6 …        17 + 6n
 --   6 leaky bucket                             whole, rem, den I7, capacity I5, max_wait+1 I7 |
---                                              empty at i7, frac I7, what the last charge added I7          55
+--                                              empty at, less what the last charge added, i7, frac I7,
+--                                              what the last charge added I7                                55
 --   7 concurrency                              | latest end of a slot i7, of a tombstone i7                 15
 --   8 lockout                                  denials I5, first, until i7, length, ladder, within I7       41
 -- Any other is as if never seen, and counted.
