@@ -17,7 +17,8 @@ const (
 // clock tells the wall clock's time. Reading it costs about 40 ns, half of it for the monotonic clock that comes along; so
 // it reads the monotonic clock alone and adds the distance of the two, which changes only when someone sets the wall clock.
 type clock struct {
-	custom func() time.Time
+	custom func() time.Time // nil: the wall clock
+	wall   func() time.Time // time.Now, but in tests
 	base   atomic.Pointer[base]
 }
 
@@ -42,21 +43,21 @@ func (c *clock) look() (int64, error) {
 	if c.custom != nil {
 		return headgate.Micros(c.custom())
 	}
-	t := time.Now()
+	t := c.wall()
 	wall, err := headgate.Micros(t)
 	if err != nil {
 		return 0, err
 	}
 	old := c.base.Load()
 	if old != nil {
-		since := t.Sub(old.at)
+		since := time.Since(old.at)
 		derived := old.wall + since.Microseconds()
 		if drift := wall - derived; -tolerance.Microseconds() < drift && drift < tolerance.Microseconds() {
 			c.base.CompareAndSwap(old, &base{at: old.at, wall: old.wall, due: since + recheck})
 			return derived, nil
 		}
 	}
-	// Cut to the microsecond, so that wall and at are the same moment exactly.
-	c.base.CompareAndSwap(old, &base{at: t.Add(-time.Duration(t.Nanosecond() % 1000)), wall: wall, due: recheck})
+	// Back to the last whole microsecond, so that wall and at are the same moment.
+	c.base.CompareAndSwap(old, &base{at: time.Now().Add(-time.Duration(t.Nanosecond() % 1000)), wall: wall, due: recheck})
 	return wall, nil
 }

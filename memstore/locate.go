@@ -73,16 +73,14 @@ func (s *Store) glimpse(sh *shard, id *identity, before []place) place {
 // admit gives a new key an entry of its own, or where there is no room the slot's overflow. sl is held and is let go of.
 // A place without an entry means: once more.
 func (s *Store) admit(sh *shard, sl *slot, id *identity, before []place) place {
+	defer sl.held.Add(-1)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if e := sh.find(id); e != nil {
-		sl.keys.Add(-1)
 		return place{e: e}
 	}
 	moves, n := sl.moves.Load(), ordinal(sl, before)
-	if s.keys.Add(1) > int64(s.cfg.MaxKeys) || sl.keys.Load() > int64(s.cfg.MaxKeysPerSlot) {
-		s.keys.Add(-1)
-		defer sl.keys.Add(-1)
+	if !s.reserve(sl) {
 		s.countOverflow(sl)
 		return place{e: sl.shared(n, true), nth: n + 1, moves: moves}
 	}
@@ -99,6 +97,18 @@ func (s *Store) admit(sh *shard, sl *slot, id *identity, before []place) place {
 	}
 	sh.insert(e)
 	return place{e: e}
+}
+
+// reserve counts one key more, if there is room in the store and in the slot.
+func (s *Store) reserve(sl *slot) bool {
+	if s.keys.Add(1) <= int64(s.cfg.MaxKeys) {
+		if sl.keys.Add(1) <= int64(s.cfg.MaxKeysPerSlot) {
+			return true
+		}
+		sl.keys.Add(-1)
+	}
+	s.keys.Add(-1)
+	return false
 }
 
 // ordinal is how many charges of the take share the slot's overflow, or a copy of it, already.

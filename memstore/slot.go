@@ -10,7 +10,8 @@ import (
 // slot is what the keys of one slot share.
 type slot struct {
 	name string
-	keys atomic.Int64 // entries in the table, and those about to be
+	keys atomic.Int64 // entries in the table
+	held atomic.Int64 // takes that are about to make an entry
 	// moves counts the keys that got an entry of their own while overflow was in use. A take that went for the overflow
 	// looks at it again once it has the lock.
 	moves  atomic.Uint64
@@ -50,12 +51,12 @@ func (r *registry) find(name string) *slot {
 	return r.byName[name]
 }
 
-// hold returns a slot, made if need be, with one key more counted: so it is not dropped before the caller is done.
+// hold returns a slot, made if need be, that is not dropped before the caller lets go of it.
 func (r *registry) hold(name string) (*slot, error) {
 	r.mu.RLock()
 	s := r.byName[name]
 	if s != nil {
-		s.keys.Add(1)
+		s.held.Add(1)
 	}
 	r.mu.RUnlock()
 	if s != nil {
@@ -72,7 +73,7 @@ func (r *registry) hold(name string) (*slot, error) {
 		s = &slot{name: name}
 		r.byName[s.name] = s
 	}
-	s.keys.Add(1)
+	s.held.Add(1)
 	return s, nil
 }
 
@@ -87,7 +88,7 @@ func (r *registry) sweep(idle func(*entry) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, s := range r.byName {
-		if s.keys.Load() == 0 && s.drop(idle) {
+		if s.held.Load() == 0 && s.keys.Load() == 0 && s.drop(idle) {
 			delete(r.byName, name)
 		}
 	}

@@ -43,7 +43,7 @@ type Store struct {
 // New returns a store and starts its sweeper.
 func New(cfg Config) *Store {
 	s := &Store{cfg: cfg.withDefaults(), seed: maphash.MakeSeed(), born: time.Now(), stop: make(chan struct{})}
-	s.clock.custom = cfg.Now
+	s.clock.custom, s.clock.wall = cfg.Now, time.Now
 	s.slots.byName, s.slots.most = map[string]*slot{}, s.cfg.MaxSlots
 	if s.cfg.SweepInterval > 0 {
 		s.ended.Go(s.sweepLoop)
