@@ -23,11 +23,13 @@ type sweeper struct {
 	idle   int64         // µs: what is idle by then is forgotten
 	age    int64         // of the store, s
 	looked time.Duration // the same when now was set
+	known  bool          // now was set
 	behind time.Duration // age when now fell behind the wall clock; 0 if it is not
 }
 
 func (s *Store) sweepLoop() {
 	w := sweeper{s: s}
+	w.tell()
 	timer := time.NewTimer(s.cfg.SweepInterval)
 	defer timer.Stop()
 	for {
@@ -83,7 +85,7 @@ func (w *sweeper) tell() bool {
 	age := time.Since(w.s.born)
 	steady := w.now + (age - w.looked).Microseconds() + time.Second.Microseconds()
 	switch {
-	case w.looked == 0 || wall <= steady || (w.behind != 0 && age-w.behind > lag):
+	case !w.known || wall <= steady || (w.behind != 0 && age-w.behind > lag):
 		w.now, w.behind = wall, 0
 	default:
 		if w.behind == 0 {
@@ -91,7 +93,7 @@ func (w *sweeper) tell() bool {
 		}
 		w.now = steady - time.Second.Microseconds()
 	}
-	w.looked, w.age = age, int64(age/time.Second)
+	w.known, w.looked, w.age = true, age, int64(age/time.Second)
 	return true
 }
 
