@@ -51,13 +51,13 @@ func checkRate(alg Algorithm, r Rate) (pace, error) {
 	}
 	switch {
 	case r.den < 1 || !isDecimal(r.den):
-		return pace{}, limitErrorf(alg, "count %d/%d has no exact decimal form; write a decimal such as 0.2", r.num, r.den)
+		return pace{}, limitErrorf(alg, "count %d/%d is no decimal of at most 18 places; write one such as 0.2", r.num, r.den)
 	case r.num < 0:
 		return pace{}, limitErrorf(alg, "count %s is negative; nearest is 0", formatCount(r.num, r.den))
-	case r.num > maxNumerator:
-		return pace{}, limitErrorf(alg, "count %s has more than 15 significant digits (its numerator in lowest terms is over 10^15); round it", formatCount(r.num, r.den))
 	case r.num/r.den > MaxCount || (r.num/r.den == MaxCount && r.num%r.den != 0):
 		return pace{}, limitErrorf(alg, "count %s is outside 0 to %d; nearest is %d", formatCount(r.num, r.den), int64(MaxCount), int64(MaxCount))
+	case r.num > maxNumerator:
+		return pace{}, limitErrorf(alg, "count %s has more than 15 significant digits (its numerator in lowest terms is over 10^15); round it", formatCount(r.num, r.den))
 	case r.num == 0:
 		return pace{}, nil
 	}
@@ -147,19 +147,8 @@ func defaultBurst(r Rate) int64 {
 	return max(1, r.num/r.den+min(r.num%r.den, 1))
 }
 
-// isDecimal tells whether 1/den has an exact decimal form.
-func isDecimal(den int64) bool {
-	for den%10 == 0 {
-		den /= 10
-	}
-	for den%2 == 0 {
-		den /= 2
-	}
-	for den%5 == 0 {
-		den /= 5
-	}
-	return den == 1
-}
+// isDecimal tells whether 1/den is a decimal of at most 18 places.
+func isDecimal(den int64) bool { return 1_000_000_000_000_000_000%den == 0 }
 
 func nearestDivisor(period, cells int64) int64 {
 	for d := int64(1); d < MaxCells; d++ {

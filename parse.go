@@ -2,7 +2,6 @@ package headgate
 
 import (
 	"errors"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -226,6 +225,9 @@ func (p *parser) fixedWindow(amount string) (Limit, error) {
 }
 
 func (p *parser) concurrency(amount string) (Limit, error) {
+	if count, _, ok := strings.Cut(amount, "/"); ok {
+		return nil, p.fail("concurrency has no period; write concurrency %s ttl=60s", count)
+	}
 	count, err := p.count(amount)
 	if err != nil {
 		return nil, err
@@ -267,6 +269,9 @@ func (p *parser) split(amount string) (string, time.Duration, error) {
 	count, periodText, ok := strings.Cut(amount, "/")
 	if !ok || periodText == "" {
 		return "", 0, p.fail("the period is missing in %q; write COUNT/PERIOD as in %s", amount, exampleOf(p.alg))
+	}
+	if near := calendarPeriod(periodText); near != "" && p.alg != AlgFixedWindow {
+		return "", 0, p.fail("%s is a calendar unit, which only fixed_window has; nearest is %s/%s", periodText, count, near)
 	}
 	period, err := parsePeriod(periodText)
 	if err != nil {
@@ -316,124 +321,4 @@ func (p *parser) locate(err error) error {
 		return e
 	}
 	return &Error{Code: CodeInvalidLimit, Charge: -1, Message: prefix + strings.TrimPrefix(e.Message, p.alg.String()+": ")}
-}
-
-// parseWhole reads a whole decimal number of plain digits. A number too large for int64 is cut to the largest one, which
-// every bound refuses with its own words.
-func parseWhole(text string) (int64, error) {
-	digits := strings.TrimPrefix(text, "-")
-	if digits == "" || strings.Trim(digits, "0123456789") != "" {
-		if _, err := strconv.ParseFloat(text, 64); err == nil {
-			return 0, errors.New("is not a whole number in plain digits")
-		}
-		return 0, errors.New("is not a number")
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		if digits != text {
-			return math.MinInt64, nil
-		}
-		return math.MaxInt64, nil
-	}
-	return n, nil
-}
-
-// parseDecimal reads digits with an optional fraction as an exact fraction.
-func parseDecimal(text string) (num, den int64, err error) {
-	whole, fraction, dotted := strings.Cut(text, ".")
-	if !dotted {
-		num, err = parseWhole(text)
-		return num, 1, err
-	}
-	fraction = strings.TrimRight(fraction, "0")
-	if strings.HasPrefix(whole, "-") || strings.Trim(whole+fraction, "0123456789") != "" || whole == "" || strings.HasSuffix(text, ".") {
-		return 0, 0, errors.New("is not a number of digits such as 10 or 0.2")
-	}
-	if len(fraction) > 18 {
-		return 0, 0, errors.New("has more than 18 decimal places; round it")
-	}
-	for den = 1; len(fraction) > 0 && den < pow10(len(fraction)); {
-		den *= 10
-	}
-	num, err = strconv.ParseInt(strings.TrimLeft(whole+fraction, "0")+"", 10, 64)
-	if strings.TrimLeft(whole+fraction, "0") == "" {
-		return 0, 1, nil
-	}
-	if err != nil {
-		return 0, 0, errors.New("has too many digits; keep 15")
-	}
-	return num, den, nil
-}
-
-func pow10(n int) int64 {
-	p := int64(1)
-	for range n {
-		p *= 10
-	}
-	return p
-}
-
-// parsePeriod reads a Go duration, a bare unit (s, m, h, d), or a number of days (7d).
-func parsePeriod(text string) (time.Duration, error) {
-	switch text {
-	case "ms", "us", "µs":
-		text = "1" + text
-	case "s", "m", "h", "d":
-		text = "1" + text
-	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := parseWhole(days)
-		if err != nil {
-			return 0, newError(CodeInvalidLimit, "%q is not a number of days such as 7d", text)
-		}
-		if n < 0 || n > int64(MaxPeriod/(24*time.Hour)) {
-			return 0, newError(CodeInvalidLimit, "%s is outside 1us to 36500d; nearest is %s", text, map[bool]string{true: "1us", false: "36500d"}[n < 0])
-		}
-		return time.Duration(n) * 24 * time.Hour, nil
-	}
-	d, err := time.ParseDuration(text)
-	switch {
-	case err == nil:
-		return d, nil
-	case strings.Trim(text, "0123456789") == "" && text != "":
-		return 0, newError(CodeInvalidLimit, "%q has no unit; nearest is %ss", text, text)
-	case wordy(text):
-		return 0, newError(CodeInvalidLimit, "%q is not a period; nearest is %s", text, nearest(text, []string{"s", "m", "h", "d", "hour", "day", "week", "month"}))
-	}
-	return 0, newError(CodeInvalidLimit, "%q is not a period such as 1m, 1h30m or 7d", text)
-}
-
-func wordy(text string) bool {
-	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
-}
-
-// nearest returns the candidate with the fewest edits to word.
-func nearest(word string, candidates []string) string {
-	best, bestDistance := "", math.MaxInt
-	for _, c := range candidates {
-		if d := editDistance(word, c); d < bestDistance {
-			best, bestDistance = c, d
-		}
-	}
-	return best
-}
-
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diagonal = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -42,6 +42,7 @@ type registry struct {
 	mu     sync.RWMutex
 	byName map[string]*slot
 	most   int
+	full   int64 // keys of a slot without room
 }
 
 // find returns a slot; nil if it has no state.
@@ -88,6 +89,9 @@ func (r *registry) sweep(idle func(*entry) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, s := range r.byName {
+		if s.keys.Load() < r.full/2 {
+			s.warned.Store(false) // it is worth another warning when it is full again
+		}
 		if s.held.Load() == 0 && s.keys.Load() == 0 && s.drop(idle) {
 			delete(r.byName, name)
 		}

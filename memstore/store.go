@@ -44,7 +44,7 @@ type Store struct {
 func New(cfg Config) *Store {
 	s := &Store{cfg: cfg.withDefaults(), seed: maphash.MakeSeed(), born: time.Now(), stop: make(chan struct{})}
 	s.clock.custom, s.clock.wall = cfg.Now, time.Now
-	s.slots.byName, s.slots.most = map[string]*slot{}, s.cfg.MaxSlots
+	s.slots.byName, s.slots.most, s.slots.full = map[string]*slot{}, s.cfg.MaxSlots, int64(s.cfg.MaxKeysPerSlot)
 	if s.cfg.SweepInterval > 0 {
 		s.ended.Go(s.sweepLoop)
 	}
