@@ -185,7 +185,10 @@ func (x *exchange) leaveBody() {
 	if x.body != nil {
 		x.body.handlerOver()
 	}
-	if x.status != 0 && x.status != http.StatusSwitchingProtocols {
+	if x.status == 0 { // net/http answers for a handler that has not
+		x.Header().Set("Connection", "close")
+	}
+	if x.status != http.StatusSwitchingProtocols {
 		x.boundRest(true)
 	}
 }

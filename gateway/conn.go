@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -44,8 +45,7 @@ func (c *guardedConn) SetWriteDeadline(t time.Time) error {
 
 // SetDeadline sets both deadlines.
 func (c *guardedConn) SetDeadline(t time.Time) error {
-	c.pace.replaced()
-	return c.Conn.SetDeadline(t)
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
 // lastReads bounds all reads to come, whatever deadlines are set after it.
@@ -68,6 +68,13 @@ func (c *guardedConn) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return http.ErrNotSupported
+}
+
+// reset has Close drop what is unsent and tell the other side that this is no regular end.
+func (c *guardedConn) reset() {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // fails on a closed connection
+	}
 }
 
 func (c *guardedConn) Close() error {

@@ -27,6 +27,13 @@ func faultMalformed(what string) *fault {
 	}
 }
 
+func faultLongBody() *fault {
+	return &fault{
+		status: http.StatusRequestEntityTooLarge, code: "body_too_large",
+		detail: "The body of the request is too long.", close: true,
+	}
+}
+
 // fail answers with a problem document (RFC 9457).
 func (x *exchange) fail(f *fault) {
 	id := httpverdict.NewID()
@@ -67,7 +74,7 @@ func (x *exchange) upstreamFailed(err error) {
 		x.fail(&fault{status: http.StatusRequestTimeout, code: "body_too_slow", detail: "The body of the request came too slowly.", close: true})
 		return
 	case errors.Is(failure, errLongBody):
-		x.fail(&fault{status: http.StatusRequestEntityTooLarge, code: "body_too_large", detail: "The body of the request is too long.", close: true})
+		x.fail(faultLongBody())
 		return
 	case x.r.Context().Err() != nil:
 		x.abort()
@@ -76,12 +83,16 @@ func (x *exchange) upstreamFailed(err error) {
 		return
 	}
 	f := &fault{status: http.StatusBadGateway, code: "upstream_unreachable", detail: "The service cannot be reached. Please try again later."}
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	if isTimeout(err) {
 		f = &fault{status: http.StatusGatewayTimeout, code: "upstream_timeout", detail: "The service does not answer. Please try again later."}
 	}
 	x.warn("the upstream did not answer", err)
 	x.fail(f)
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // warn logs a fault of the service.
@@ -92,7 +103,10 @@ func (x *exchange) warn(message string, err error) {
 }
 
 // abort ends the connection, or stream, so that what was sent cannot be taken for a whole answer. net/http recovers the
-// panic.
+// panic. HTTP/1.0 has no other end of a body than that of the connection, so there it must end in a reset.
 func (x *exchange) abort() {
+	if conn := connOf(x.r.Context()); conn != nil && !x.r.ProtoAtLeast(1, 1) {
+		conn.reset()
+	}
 	panic(http.ErrAbortHandler) //nolint:forbidigo // the only way that net/http knows
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -19,6 +20,10 @@ const copyBuffer = 32 << 10
 
 // forward sends the request to the service and its answer to the client.
 func (x *exchange) forward() {
+	if most := x.g.cfg.MaxRequestBody; most > 0 && x.r.ContentLength > most {
+		x.fail(faultLongBody())
+		return
+	}
 	if hasBody(x.r) {
 		x.body = newPacedBody(x)
 	}
@@ -58,6 +63,11 @@ func (x *exchange) forwardByTransport() {
 	hints.end()
 	answered := time.Now()
 	x.upstreamTime = answered.Sub(sent)
+	if err == nil {
+		if err = plausible(res); err != nil {
+			res.Body.Close()
+		}
+	}
 	if err != nil {
 		x.upstreamFailed(err)
 		return
@@ -77,6 +87,7 @@ type earlyHints struct {
 	x    *exchange
 	mu   sync.Mutex
 	over bool
+	came int
 }
 
 func (e *earlyHints) end() {
@@ -88,6 +99,9 @@ func (e *earlyHints) end() {
 func (e *earlyHints) pass(status int, header textproto.MIMEHeader) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.came++; e.came > maxInformational {
+		return errInformational // the transport itself counts bytes only
+	}
 	// net/http sends 100 to the client by itself, when its body is read; 101 is an answer.
 	if e.over || status == http.StatusContinue || status == http.StatusSwitchingProtocols {
 		return nil
@@ -96,9 +110,18 @@ func (e *earlyHints) pass(status int, header textproto.MIMEHeader) error {
 	return nil
 }
 
-// inform passes a 1xx answer on to a client that knows them.
+// plausible refuses an answer that cannot be passed on: net/http panics at a status below 100.
+func plausible(res *http.Response) error {
+	if res.StatusCode < 100 {
+		return fmt.Errorf("the answer has the status %q", res.Status)
+	}
+	return nil
+}
+
+// inform passes a 1xx answer on to a client that knows them. One that waits for 100 gets no other: net/http may be writing
+// that at the same time, from the goroutine that reads the body, and does not guard one against the other.
 func (x *exchange) inform(status int, header http.Header) {
-	if !x.r.ProtoAtLeast(1, 1) {
+	if !x.r.ProtoAtLeast(1, 1) || x.r.Header["Expect"] != nil {
 		return
 	}
 	h := x.w.Header()
@@ -107,6 +130,13 @@ func (x *exchange) inform(status int, header http.Header) {
 	x.w.WriteHeader(status)
 	clear(h)
 	maps.Copy(h, kept)
+}
+
+// askClient tells the client to send its body.
+func (x *exchange) askClient() {
+	if x.r.ProtoAtLeast(1, 1) {
+		x.w.WriteHeader(http.StatusContinue)
+	}
 }
 
 // respond passes the answer of the service on. soon tells whether a part of its body is here.
@@ -147,7 +177,7 @@ func (x *exchange) copyTrailers(res *http.Response, announced int) {
 	}
 	h := x.Header()
 	for name, values := range res.Trailer {
-		if !hopByHop(name) {
+		if !hopByHop(name) && name != "Content-Length" && name != httpverdict.HeaderID {
 			h[prefix+name] = values
 		}
 	}
@@ -216,15 +246,20 @@ func (x *exchange) send(p []byte) error {
 // copyHeader copies the headers of an answer that go on. Those of the gateway itself are set later and replace them.
 func copyHeader(to, from http.Header) {
 	for name, values := range from {
-		if !hopByHop(name) && name != httpverdict.HeaderID {
+		if !hopByHop(name) && name != httpverdict.HeaderID && !isOption(from["Connection"], name) {
 			to[name] = values
 		}
 	}
-	for _, line := range from["Connection"] {
+}
+
+// isOption tells whether the lines of a Connection header name something.
+func isOption(lines []string, name string) bool {
+	for _, line := range lines {
 		for option := range strings.SplitSeq(line, ",") {
-			if option = textproto.TrimString(option); option != "" {
-				to.Del(option)
+			if strings.EqualFold(textproto.TrimString(option), name) {
+				return true
 			}
 		}
 	}
+	return false
 }

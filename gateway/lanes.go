@@ -124,7 +124,7 @@ func (s *lanes) close() {
 // lane is one connection to the service.
 type lane struct {
 	conn  net.Conn
-	raw   syscall.RawConn // nil where the system has none
+	raw   syscall.RawConn // nil if the connection cannot be looked at
 	in    *bufio.Reader
 	out   *bufio.Writer
 	left  int64     // bytes that may still come in the header of an answer

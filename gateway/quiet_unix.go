@@ -4,11 +4,14 @@ package gateway
 
 import "syscall"
 
+// canLook tells whether an idle lane can be looked at.
+const canLook = true
+
 // quiet tells whether an idle lane is still open, with nothing on it: a byte that nobody asked for would be taken for the
 // next answer.
 func (l *lane) quiet() bool {
 	if l.raw == nil {
-		return true
+		return false // cannot be looked at
 	}
 	quiet := false
 	err := l.raw.Control(func(fd uintptr) { // Read would mind the deadline of the last answer

@@ -7,15 +7,17 @@ import (
 	"time"
 )
 
-// connect makes the ways to the service: lanes to one that speaks HTTP/1.1 without TLS, net/http's transport to others.
+// connect makes the ways to the service: lanes to one that speaks HTTP/1.1 without TLS, net/http's transport to others, and
+// to all where the system does not let us look at an idle connection.
 func (g *Gateway) connect() {
-	if g.up.scheme == "http" {
+	lanes := canLook && !g.cfg.noLanes && g.up.scheme == "http"
+	if lanes {
 		g.lanes = newLanes(g.cfg.MaxIdleConns, func(ctx context.Context) (net.Conn, error) {
 			return g.dial(ctx, "tcp", g.up.host)
 		})
 		g.close = g.lanes.close
 	}
-	if g.up.scheme == "http" && !g.up.h2c {
+	if lanes && !g.up.h2c {
 		return
 	}
 	protocols := new(http.Protocols)
@@ -44,17 +46,18 @@ func (g *Gateway) dial(ctx context.Context, network, addr string) (net.Conn, err
 
 func (g *Gateway) newTransport(protocols *http.Protocols) *http.Transport {
 	return &http.Transport{
-		Protocols:             protocols,
-		TLSClientConfig:       g.cfg.UpstreamTLS.Clone(),
-		TLSHandshakeTimeout:   g.cfg.ConnectTimeout,
-		ResponseHeaderTimeout: max(g.cfg.ResponseTimeout, 0),
-		ExpectContinueTimeout: time.Second,
-		IdleConnTimeout:       60 * time.Second,
-		MaxIdleConns:          g.cfg.MaxIdleConns,
-		MaxIdleConnsPerHost:   g.cfg.MaxIdleConns,
-		DisableCompression:    true, // bodies pass as they are
-		ReadBufferSize:        16 << 10,
-		WriteBufferSize:       16 << 10,
+		Protocols:              protocols,
+		TLSClientConfig:        g.cfg.UpstreamTLS.Clone(),
+		TLSHandshakeTimeout:    g.cfg.ConnectTimeout,
+		ResponseHeaderTimeout:  max(g.cfg.ResponseTimeout, 0),
+		MaxResponseHeaderBytes: maxAnswerHead,
+		ExpectContinueTimeout:  continueTimeout,
+		IdleConnTimeout:        60 * time.Second,
+		MaxIdleConns:           g.cfg.MaxIdleConns,
+		MaxIdleConnsPerHost:    g.cfg.MaxIdleConns,
+		DisableCompression:     true, // bodies pass as they are
+		ReadBufferSize:         16 << 10,
+		WriteBufferSize:        16 << 10,
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout:               30 * time.Second,
 			PingTimeout:                   15 * time.Second,

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +18,7 @@ const closingTime = 5 * time.Second
 
 // tunnel joins client and service after the service has agreed to a websocket. It returns when the tunnel is closed.
 func (x *exchange) tunnel(res *http.Response, service io.ReadWriteCloser) {
-	if service == nil || !x.websock || !equalFold(res.Header["Upgrade"], "websocket") {
+	if service == nil || !x.websock || !agrees(res.Header) {
 		x.warn("the upstream switched to a protocol that was not asked for", errors.New(res.Status))
 		x.fail(&fault{status: http.StatusBadGateway, code: "upstream_protocol", detail: "The service answered in a way that cannot be passed on."})
 		return
@@ -43,6 +44,7 @@ func (x *exchange) tunnel(res *http.Response, service io.ReadWriteCloser) {
 func (x *exchange) switchProtocols(w *bufio.Writer, res *http.Response) error {
 	h := make(http.Header, len(res.Header)+4)
 	copyHeader(h, res.Header)
+	delete(h, "Content-Length") // 101 has no body
 	x.g.cfg.Renderer.SetHeaders(h, x.verdict)
 	h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
 	if _, err := w.WriteString("HTTP/1.1 101 Switching Protocols\r\n"); err != nil {
@@ -57,8 +59,10 @@ func (x *exchange) switchProtocols(w *bufio.Writer, res *http.Response) error {
 	return w.Flush()
 }
 
-func equalFold(values []string, want string) bool {
-	return len(values) == 1 && http.CanonicalHeaderKey(values[0]) == http.CanonicalHeaderKey(want)
+// agrees tells whether a service agrees to a websocket, and to nothing else.
+func agrees(h http.Header) bool {
+	upgrade := h["Upgrade"]
+	return len(upgrade) == 1 && strings.EqualFold(upgrade[0], "websocket") && isOption(h["Connection"], "Upgrade")
 }
 
 // tunnel copies bytes both ways until both have ended, one has failed, nothing has moved for the idle time, or the request
@@ -84,8 +88,7 @@ func (t *tunnel) run(ctx context.Context, early *bufio.Reader) {
 	stop := context.AfterFunc(ctx, t.close)
 	defer stop()
 	if t.idle > 0 {
-		watch := t.watch()
-		defer watch.Stop()
+		defer t.watch()()
 	}
 	ended := make(chan bool, 2)
 	go func() { ended <- t.copy(t.service, clientReader(t.client, early), nil) }()
@@ -99,25 +102,33 @@ func (t *tunnel) run(ctx context.Context, early *bufio.Reader) {
 }
 
 // watch closes the tunnel when nothing has moved for the idle time. It looks once per idle time, which costs a message
-// nothing; so it may take twice as long.
-func (t *tunnel) watch() *time.Timer {
+// nothing; so it may take twice as long. stop ends it.
+func (t *tunnel) watch() (stop func()) {
 	var last int64
 	var timer *time.Timer
-	var mu sync.Mutex // the timer may fire before it is assigned
+	var over bool
+	var mu sync.Mutex // the timer may fire before it is assigned, or while it is stopped
 	mu.Lock()
 	defer mu.Unlock()
 	timer = time.AfterFunc(t.idle, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		now := t.moved.Load()
-		if now == last {
+		switch {
+		case over:
+		case now == last:
 			t.close()
-			return
+		default:
+			last = now
+			timer.Reset(t.idle)
 		}
-		last = now
-		timer.Reset(t.idle)
 	})
-	return timer
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		timer.Stop()
+	}
 }
 
 // clientReader reads first what net/http has read already.
