@@ -12,8 +12,9 @@ import (
 // to primaries only, follow MOVED and ASK on a cluster, and never send anything twice by themselves. keys all lie in one
 // hash slot. The scripts return a string.
 //
-// An error that Redis answered must have the text of that answer as its own ("NOSCRIPT No matching script."); an error of
-// connecting must wrap the [net.OpError] of the dial. Of every other error the Store believes that the script may have run.
+// An error that Redis answered must have the text of that answer as its own ("NOSCRIPT No matching script."), or a method
+// RedisError() beside it; an error of connecting must wrap the [net.OpError] of the dial. Of every other error the Store
+// believes that the script may have run.
 type Client interface {
 	// EvalSHA runs the script that Redis knows by this SHA-1.
 	EvalSHA(ctx context.Context, sha string, keys []string, arg string) (string, error)
@@ -26,13 +27,29 @@ type rueidisClient struct{ c rueidis.Client }
 
 func (r rueidisClient) EvalSHA(ctx context.Context, sha string, keys []string, arg string) (string, error) {
 	cmd := r.c.B().Evalsha().Sha1(sha).Numkeys(int64(len(keys))).Key(keys...).Arg(arg).Build()
-	return r.c.Do(ctx, cmd).ToString()
+	return answer(r.c.Do(ctx, cmd))
 }
 
 func (r rueidisClient) Eval(ctx context.Context, script string, keys []string, arg string) (string, error) {
 	cmd := r.c.B().Eval().Script(script).Numkeys(int64(len(keys))).Key(keys...).Arg(arg).Build()
-	return r.c.Do(ctx, cmd).ToString()
+	return answer(r.c.Do(ctx, cmd))
 }
+
+func answer(r rueidis.RedisResult) (string, error) {
+	text, err := r.ToString()
+	if refusal, ok := rueidis.IsRedisErr(err); ok && !refusal.IsNil() {
+		return "", replyError{refusal.Error()}
+	}
+	return text, err
+}
+
+// replyError is an error that Redis answered.
+type replyError struct{ text string }
+
+func (e replyError) Error() string { return e.text }
+
+// RedisError marks it, as that of other clients does theirs.
+func (replyError) RedisError() {}
 
 // connect opens a client and returns once it has talked to Redis.
 func connect(ctx context.Context, cfg *Config) (rueidis.Client, error) {

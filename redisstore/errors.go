@@ -60,7 +60,7 @@ var replies = [...]struct {
 	{"MISCONF", fateRefused, "Redis cannot save its data and refuses writes; see its log"},
 	{"NOAUTH", fateRefused, "Redis asks for a password; set Config.Password or put it in the URL"},
 	{"WRONGPASS", fateRefused, "the user name or the password is wrong"},
-	{"NOPERM", fateRefused, "the user may not do this; docs/redis.md has the ACL rule that it needs"},
+	{"NOPERM", fateRefused, noRight},
 	{"ERR", fateRefused, ""},
 }
 
@@ -75,6 +75,10 @@ func judge(err error) (f fate, hint string) {
 			return r.fate, r.hint
 		}
 	}
+	var reply interface{ RedisError() }
+	if errors.As(err, &reply) {
+		return judgeScript(text)
+	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
 		return fateUnsent, "cannot connect"
@@ -86,8 +90,14 @@ func judge(err error) (f fate, hint string) {
 	return fateUnknown, ""
 }
 
-// judgeScript reads the error of a script before Redis 7, which has the word of the command's error further inside.
+// noRight is the hint for what an ACL forbids.
+const noRight = "the user may not do this; docs/redis.md has the ACL rule that it needs"
+
+// judgeScript reads the error of a script. Before Redis 7 it has the word of the command's error further inside.
 func judgeScript(text string) (fate, string) {
+	if strings.Contains(text, "user executing the script") {
+		return fateRefused, noRight
+	}
 	for _, r := range &replies {
 		if r.word != "ERR" && strings.Contains(text, " -"+r.word+" ") {
 			return r.fate, r.hint

@@ -39,7 +39,8 @@ type Store struct {
 	stuck   atomic.Int64 // calls whose place on the wire was given away
 	spreads atomic.Int64 // takes over several shards that are under way
 
-	complained atomic.Int64 // when a failure was logged, ns
+	complained atomic.Int64     // when a failure was logged, ns
+	wall       func() time.Time // the clock of this machine
 
 	base    context.Context // ends when the store closes
 	stop    context.CancelFunc
@@ -69,7 +70,7 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, client: cfg.Client, scripts: newScripts(), names: newNamer(cfg.Namespace, cfg.Secret)}
+	s := &Store{cfg: cfg, client: cfg.Client, scripts: newScripts(), names: newNamer(cfg.Namespace, cfg.Secret), wall: time.Now}
 	if s.client == nil {
 		client, err := connect(ctx, &cfg)
 		if err != nil {
@@ -150,7 +151,7 @@ func (v *view) begin(ctx context.Context, script *script) (o *op, wall time.Time
 	o.script, o.timed, o.now, o.deadline = script, v.timed, now, wall.Add(v.s.cfg.Timeout)
 	o.around = now
 	if !v.timed {
-		o.around = wall.UnixMicro()
+		o.around = v.s.wall().UnixMicro()
 	}
 	return o, wall, nil
 }

@@ -1,0 +1,296 @@
+package redisstore_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/internal/testservers"
+	"github.com/headgate-io/headgate/redisstore"
+	"github.com/redis/go-redis/v9"
+)
+
+// goRedis lends a client of github.com/redis/go-redis to a store. Its retries must be off: MaxRetries -1.
+type goRedis struct{ c redis.UniversalClient }
+
+func (g goRedis) EvalSHA(ctx context.Context, sha string, keys []string, arg string) (string, error) {
+	return g.c.EvalSha(ctx, sha, keys, arg).Text()
+}
+
+func (g goRedis) Eval(ctx context.Context, script string, keys []string, arg string) (string, error) {
+	return g.c.Eval(ctx, script, keys, arg).Text()
+}
+
+func TestOwnClient(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: shared.Get(t).Addr(), MaxRetries: -1})
+	t.Cleanup(func() { _ = client.Close() })
+	s := open(t, redisstore.Config{Client: goRedis{client}})
+	limit := headgate.MustParseLimit("token_bucket 1/h burst=2")
+	for i, want := range []bool{true, true, false} {
+		if ok, err := headgate.Allow(t.Context(), s, limit, "k"); err != nil || ok != want {
+			t.Errorf("take %d: %v, %v", i, ok, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("closing the store closed the user's client: %v", err)
+	}
+	_ = client.Close()
+	s = open(t, redisstore.Config{Client: goRedis{client}})
+	if _, err := headgate.Allow(t.Context(), s, limit, "k"); headgate.CodeOf(err) == "" {
+		t.Error("a closed client gave a verdict")
+	}
+}
+
+// acl is the rule of docs/redis.md.
+var acl = []string{"~headgate{*", "resetchannels", "-@all", "+evalsha", "+eval", "+hello", "+ping", "+time", "+mget", "+set", "+setrange", "+del",
+	"+zadd", "+zrem", "+zcount", "+zscore", "+zrangebyscore", "+zrevrangebyscore", "+zremrangebyscore", "+pexpire"}
+
+// TestACL: a user with the rule of the documentation can do everything that the store does, and no more is needed.
+func TestACL(t *testing.T) {
+	t.Parallel()
+	srv := testservers.Redis(t)
+	do(t, srv, slices.Concat([]any{"ACL", "SETUSER", "gate", "on", ">pass"}, toAny(acl))...)
+	s := open(t, redisstore.Config{Addrs: []string{srv.Addr()}, Username: "gate", Password: "pass", Namespace: "headgate"})
+	everything(t, s)
+	do(t, srv, "ACL", "SETUSER", "gate", "-setrange", "-set")
+	_, err := headgate.Take(t.Context(), s, headgate.One("s", "new", headgate.MustParseLimit("fixed_window 1/1h")))
+	if headgate.CodeOf(err) != headgate.CodeUnavailable || !strings.Contains(err.Error(), "docs/redis.md") {
+		t.Errorf("without a right: %v", err)
+	}
+	for _, cfg := range []redisstore.Config{{Username: "gate", Password: "hunter2"}, {Username: "nobody", Password: "hunter2"}} {
+		cfg.Addrs = []string{srv.Addr()}
+		_, err := redisstore.New(t.Context(), cfg)
+		if headgate.CodeOf(err) != headgate.CodeUnavailable || !strings.Contains(err.Error(), "password is wrong") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("wrong password: %v", err)
+		}
+	}
+}
+
+func toAny(list []string) []any {
+	r := make([]any, len(list))
+	for i, s := range list {
+		r[i] = s
+	}
+	return r
+}
+
+// everything uses every ability of a store.
+func everything(t *testing.T, s *redisstore.Store) {
+	t.Helper()
+	var charges []headgate.Charge
+	for i, text := range []string{"token_bucket 7/m burst=3", "fixed_window 9/day zone=Asia/Shanghai", "sliding_log 5/1h", "sliding_window 9/1h cells=3", "leaky_bucket 1/m capacity=5", "concurrency 3 ttl=1h"} {
+		c := headgate.One("e"+strconv.Itoa(i), "k", headgate.MustParseLimit(text))
+		c.Holder, c.Lockout = "h", &headgate.Lockout{After: 1, For: time.Hour}
+		charges = append(charges, c)
+	}
+	d := must(t, s, charges...)
+	if !d.Allowed {
+		t.Fatalf("denied: %+v", d)
+	}
+	if err := s.Refund(t.Context(), charges, &d); err != nil || d.Outcomes[0].Receipt.Charged != 0 {
+		t.Errorf("refund: %v, %+v", err, d)
+	}
+	slot := charges[5]
+	if err := s.Release(t.Context(), &slot); err != nil {
+		t.Error(err)
+	}
+	if alive, err := s.Renew(t.Context(), &slot); alive || err != nil {
+		t.Error(alive, err)
+	}
+	if d := must(t, s, slot); d.Allowed || d.Outcomes[0].Reason != headgate.ReasonLockedOut {
+		t.Errorf("after its release: %+v", d)
+	}
+	in, err := s.Inspect(t.Context(), slot.Slot, slot.Key)
+	if err != nil || !in.Found || in.LockedUntil.IsZero() {
+		t.Errorf("inspect: %+v, %v", in, err)
+	}
+	if err := s.Reset(t.Context(), slot.Slot, slot.Key); err != nil {
+		t.Error(err)
+	}
+	if d := must(t, s, slot); !d.Allowed {
+		t.Errorf("after a reset: %+v", d)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	srv := testservers.Redis(t, testservers.TLS(), testservers.ACL("gate", "secret"))
+	s := open(t, redisstore.Config{Addrs: []string{srv.Addr()}, Username: "gate", Password: "secret", TLS: srv.TLSConfig()})
+	everything(t, s)
+	_, err := redisstore.New(t.Context(), redisstore.Config{Addrs: []string{srv.Addr()}, Username: "gate", Password: "secret", TLS: &tls.Config{MinVersion: tls.VersionTLS12}})
+	if headgate.CodeOf(err) != headgate.CodeUnavailable {
+		t.Errorf("an unknown authority was believed: %v", err)
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	_, err := redisstore.Open(t.Context(), "redis://:hunter2@127.0.0.1:1")
+	if headgate.CodeOf(err) != headgate.CodeUnavailable || strings.Contains(fmt.Sprintf("%+v", err), "hunter2") {
+		t.Errorf("%v", err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// TestForeignData: what others left under our keys is as if never seen, and counted; a take that cannot be decided for it
+// fails alone.
+func TestForeignData(t *testing.T) {
+	t.Parallel()
+	srv := shared.Get(t)
+	seen := &watcher{}
+	s := open(t, redisstore.Config{Observer: seen})
+	limit := headgate.MustParseLimit("fixed_window 3/36500d")
+	for i, junk := range []string{"", "x", "\x01", "\x03short", strings.Repeat("\xff", 10_000), "\x05" + strings.Repeat("\x00", 15) + "\xff"} {
+		key := "k" + strconv.Itoa(i)
+		do(t, srv, "SET", redisstore.KeyOf(s, "s", key), junk)
+		if d := must(t, s, headgate.One("s", key, limit)); !d.Allowed || d.Outcomes[0].Remaining != 2 {
+			t.Errorf("over %.10q: %+v", junk, d)
+		}
+		if d := must(t, s, headgate.One("s", key, limit)); d.Outcomes[0].Remaining != 1 {
+			t.Errorf("over %.10q, then: %+v", junk, d)
+		}
+	}
+	if seen.unknown() != 6 {
+		t.Errorf("%d unknown states were counted, want 6", seen.unknown())
+	}
+	do(t, srv, "LPUSH", redisstore.KeyOf(s, "s", "list"), "x")
+	if d := must(t, s, headgate.One("s", "list", limit)); d.Outcomes[0].Remaining != 2 {
+		t.Errorf("over a list: %+v", d)
+	}
+	slots := headgate.One("c", "k", headgate.MustParseLimit("concurrency 3 ttl=1h"))
+	slots.Holder = "a"
+	must(t, s, slots)
+	sets := strings.Replace(redisstore.KeyOf(s, "c", "k"), "}=", "}+", 1)
+	do(t, srv, "SET", sets, "x")
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			c := headgate.One("s", "beside"+strconv.Itoa(i), limit)
+			if i == 7 {
+				c = slots
+			}
+			_, err := headgate.Take(context.Background(), s, c)
+			if (headgate.CodeOf(err) == headgate.CodeUnavailable) != (i == 7) {
+				t.Errorf("take %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// watcher is an Observer that counts.
+type watcher struct {
+	mu                sync.Mutex
+	calls, takes, odd int
+	codes             []string
+	fresh             []string
+}
+
+func (w *watcher) Call(_ string, takes int, _ time.Duration, _ headgate.Code) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls, w.takes = w.calls+1, w.takes+takes
+}
+
+func (w *watcher) Failed(code headgate.Code, own bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.codes = append(w.codes, fmt.Sprint(code, " ", own))
+}
+
+func (w *watcher) UnknownStates(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.odd += n
+}
+
+func (w *watcher) NewKey(slot string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fresh = append(w.fresh, slot)
+}
+
+func (w *watcher) unknown() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.odd
+}
+
+func TestObserver(t *testing.T) {
+	t.Parallel()
+	w := &watcher{}
+	s := open(t, redisstore.Config{Observer: w})
+	limit := headgate.MustParseLimit("fixed_window 3/36500d")
+	must(t, s, headgate.One("a", "k", limit), headgate.One("b", "k", limit))
+	must(t, s, headgate.One("a", "k", limit))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := headgate.Take(ctx, s, headgate.One("a", "k", limit)); headgate.CodeOf(err) != headgate.CodeTimeout {
+		t.Errorf("%v", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.calls != 2 || w.takes != 2 || fmt.Sprint(w.fresh) != "[a b]" || fmt.Sprint(w.codes) != "[timeout true]" {
+		t.Errorf("%+v", w)
+	}
+}
+
+// TestMemory holds the numbers of docs/redis.md, which do not count the key's own text.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	srv := shared.Get(t)
+	s := open(t, redisstore.Config{Namespace: "headgate"})
+	for text, most := range map[string]int64{
+		"token_bucket 100/s burst=200":    100,
+		"token_bucket 7/m burst=200":      115,
+		"fixed_window 100/1h":             100,
+		"fixed_window 100/day":            100,
+		"sliding_window 100/1h":           100,
+		"leaky_bucket 10/s capacity=1000": 130,
+		"sliding_log 10/1h":               180,
+	} {
+		limit := headgate.MustParseLimit(text)
+		slot := "m" + limit.Algorithm().String()[:1]
+		for range 8 {
+			must(t, s, headgate.One(slot, text[:14]+text[len(text)-3:], limit))
+		}
+		key := redisstore.KeyOf(s, slot, text[:14]+text[len(text)-3:])
+		used := do(t, srv, "MEMORY", "USAGE", key).(int64)
+		t.Logf("%s: %d bytes with a key of %d", text, used, len(key))
+		if used -= int64(len(key)); used > most {
+			t.Errorf("%s: %d bytes beside the key's own, at most %d", text, used, most)
+		}
+	}
+}
+
+// TestExpiry: a key lives a second, and at most two, beyond what it is needed for, also where its bytes are exchanged in
+// place.
+func TestExpiry(t *testing.T) {
+	t.Parallel()
+	srv := shared.Get(t)
+	s := open(t, redisstore.Config{})
+	for _, text := range []string{"token_bucket 10/s burst=100", "token_bucket 7/s burst=100", "fixed_window 1000/60s", "sliding_window 1000/60s cells=4", "sliding_log 100/10s", "leaky_bucket 10/s capacity=100"} {
+		for range 60 {
+			d := must(t, s, headgate.One(text, "k", headgate.MustParseLimit(text)))
+			ttl := do(t, srv, "PTTL", redisstore.KeyOf(s, text, "k")).(int64)
+			reset := d.Outcomes[0].ResetAfter.Milliseconds()
+			if ttl < reset+900 || ttl > reset+2100 {
+				t.Fatalf("%s: idle in %d ms, gone in %d ms", text, reset, ttl)
+			}
+		}
+	}
+}
