@@ -65,8 +65,8 @@ type Rate struct {
 // Per returns the rate of count per period.
 func Per(count int64, period time.Duration) Rate { return Rate{num: count, den: 1, period: period} }
 
-// PerFraction returns the rate of num/den per period: PerFraction(1, 5, time.Second) is 0.2/s. A den below 1, or one that
-// is not made of twos and fives only (such a rate has no exact decimal text), is refused by the constructor that uses it.
+// PerFraction returns the rate of num/den per period: PerFraction(1, 5, time.Second) is 0.2/s. A fraction that is no decimal
+// of at most 18 places, and so has no exact text, is refused by the constructor that uses it.
 func PerFraction(num, den int64, period time.Duration) Rate {
 	if g := gcd(num, den); g > 1 {
 		num, den = num/g, den/g
