@@ -162,7 +162,7 @@ func (s scope) findDimension(at pos, name string) int {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		s.fail(at, "dimension %q is not defined; nearest is %s", clip(name, 60), nearest(name, names))
+		s.fail(at, "dimension %q is not defined; nearest is %s", clip(name, 60), s.nearest(name, names))
 	}
 	return i
 }

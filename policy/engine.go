@@ -149,7 +149,7 @@ func (e *Engine) judgeLists(s *scratch, v *httpverdict.Verdict) bool {
 		v.Rule = "list:" + e.policy.lists[l].name
 		return true
 	}
-	if l := s.anyMember(e.policy.allow); l >= 0 {
+	if l := s.anyPassing(e.policy.allow); l >= 0 {
 		v.Code, v.Rule = "list_allowed", "list:"+e.policy.lists[l].name
 		return true
 	}
@@ -159,14 +159,10 @@ func (e *Engine) judgeLists(s *scratch, v *httpverdict.Verdict) bool {
 // collect makes the charges of every rule that matches. It reports false if a rule denies without being asked: a dimension
 // that it demands is missing.
 func (e *Engine) collect(s *scratch, v *httpverdict.Verdict) bool {
-	method := s.req.Method
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	bit, preflight := methodBit(method), isPreflight(s.req)
+	bit, preflight := methodBit(methodOf(s.req.Method)), isPreflight(s.req)
 	for _, c := range s.found {
 		rule := &e.policy.rules[c.rule]
-		if preflight && rule.spec >= 0 || !rule.match.admits(bit, s.req.Host) || s.anyMember(rule.skip) >= 0 {
+		if preflight && rule.spec >= 0 || !rule.match.admits(bit, s.req.Host) || s.anyPassing(rule.skip) >= 0 {
 			continue
 		}
 		key, lacking := s.key(rule.spec, c.route)

@@ -30,7 +30,7 @@ func (s scope) fields(n *node, schema schema) map[string]*node {
 		case slices.Contains(schema.later, f.name):
 			s.fail(f.pos, "%s is not supported by this version", f.name)
 		case !slices.Contains(schema.known, f.name):
-			s.fail(f.pos, "field %q is unknown; nearest is %s", clip(f.name, 60), nearest(f.name, schema.known))
+			s.fail(f.pos, "field %q is unknown; nearest is %s", clip(f.name, 60), s.nearest(f.name, schema.known))
 		case out[f.name] != nil:
 			s.fail(f.pos, "field %s is given twice; keep one", f.name)
 		case f.value.kind == kindNull:
@@ -127,7 +127,7 @@ func (s scope) oneOf(n *node, name string, words ...string) string {
 		return words[0]
 	}
 	if !slices.Contains(words, text) {
-		s.fail(n.pos, "%s %q is unknown; nearest is %s", name, clip(text, 60), nearest(text, words))
+		s.fail(n.pos, "%s %q is unknown; nearest is %s", name, clip(text, 60), s.nearest(text, words))
 		return words[0]
 	}
 	return text

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
 // Bounds of lists.
@@ -69,7 +71,7 @@ func (s scope) decodeList(f field) list {
 	case cidrs != nil:
 		l.ips = s.decodeCIDRs(cidrs, "cidrs")
 	case values != nil:
-		l.values = s.decodeValues(values)
+		l.values = s.decodeValues(values, l.dim)
 	default:
 		s.decodeFile(file, &l, dim != nil)
 	}
@@ -111,14 +113,51 @@ func (s scope) decodeCIDRs(n *node, name string) ipSet {
 	return newIPSet(prefixes)
 }
 
-func (s scope) decodeValues(n *node) map[string]struct{} {
+func (s scope) decodeValues(n *node, dim int) map[string]struct{} {
 	values := make(map[string]struct{})
 	for _, item := range s.list(n, "values", maxListWords) {
-		if text, ok := s.text(item, "values"); ok {
-			values[text] = struct{}{}
+		text, ok := s.text(item, "values")
+		if !ok {
+			continue
 		}
+		value, problem := s.listValue(dim, text)
+		if problem != "" {
+			s.fail(item.pos, "value %q %s", clip(text, 60), problem)
+		}
+		values[value] = struct{}{}
 	}
 	return values
+}
+
+// listValue returns a value in the form that requests are compared in, or why no request could ever have it. A list that
+// silently matches nothing would let everybody through.
+func (s scope) listValue(dim int, text string) (value, problem string) {
+	if dim < 0 {
+		return text, "" // the dimension is wrong, and reported
+	}
+	switch s.p.dims[dim].kind {
+	case dimPath:
+		clean, err := httpverdict.CleanPath(text)
+		if err != nil {
+			return "", "is no path: it " + strings.TrimPrefix(err.Error(), "the path ")
+		}
+		if strings.ContainsRune(text, '?') {
+			return "", "has a query; a path has none"
+		}
+		return matchedPath(clean), ""
+	case dimHost:
+		if strings.Contains(text, "*") {
+			return "", "has a wildcard; a list names whole hosts"
+		}
+		return httpverdict.CleanHost(text), ""
+	case dimMethod:
+		return methodOf(text), ""
+	case dimHeader, dimCookie:
+		if trimmed := strings.Trim(text, " \t"); trimmed != text {
+			return "", "begins or ends with a space, which no request's value does"
+		}
+	}
+	return text, ""
 }
 
 // decodeFile reads a list from a file beside the policy. Messages name the line and never quote it: what a list holds may
@@ -136,16 +175,17 @@ func (s scope) decodeFile(n *node, l *list, values bool) {
 		s.fail(n.pos, "file %q must be a path below the policy's own folder, without . and ..", clip(name, 60))
 		return
 	}
+	info, err := fs.Stat(s.files, name) // first, since opening a pipe would wait for somebody to write to it
+	if err == nil && !info.Mode().IsRegular() {
+		s.fail(n.pos, "file %q is not a regular file", clip(name, 60))
+		return
+	}
 	f, err := s.files.Open(name)
 	if err != nil {
 		s.fail(n.pos, "file %q cannot be opened: %v", clip(name, 60), cause(err))
 		return
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		s.fail(n.pos, "file %q is not a regular file", clip(name, 60))
-		return
-	}
 	s.readLines(n, name, f, l, values)
 }
 
@@ -165,15 +205,21 @@ func (s scope) readLines(n *node, name string, r io.Reader, l *list, values bool
 		if text == "" || text[0] == '#' {
 			continue
 		}
+		problem := ""
 		if values {
-			set[text] = struct{}{}
-			continue
-		}
-		p, err := parsePrefix(text)
-		if err == nil {
+			var value string
+			if value, problem = s.listValue(l.dim, text); problem == "" {
+				set[value] = struct{}{}
+			}
+		} else if p, err := parsePrefix(text); err == nil {
 			prefixes = append(prefixes, p)
-		} else if wrong++; wrong <= 3 {
-			s.fail(n.pos, "file %q line %d is not an address or a prefix without bits beyond it", clip(name, 60), count)
+		} else {
+			problem = "is not an address or a prefix without bits beyond it"
+		}
+		if problem != "" {
+			if wrong++; wrong <= 3 {
+				s.fail(n.pos, "file %q line %d %s", clip(name, 60), count, problem)
+			}
 		}
 	}
 	switch err := lines.Err(); {
@@ -233,7 +279,7 @@ func (s scope) failList(at pos, name string) {
 	for i, l := range s.p.lists {
 		names[i] = l.name
 	}
-	s.fail(at, "list %q is not defined; nearest is %s", clip(name, 60), nearest(name, names))
+	s.fail(at, "list %q is not defined; nearest is %s", clip(name, 60), s.nearest(name, names))
 }
 
 func (l *list) forgeable(dims []dimension) bool { return l.dim >= 0 && dims[l.dim].forgeable() }

@@ -71,6 +71,15 @@ type methodSet uint32
 var methodNames = [...]string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE", "QUERY", "PROPFIND",
 	"PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "REPORT", "SEARCH", "PURGE"}
 
+// methodOf returns the method that a rule means: HEAD counts as GET, and small letters, which some services take for
+// capitals, as capitals.
+func methodOf(method string) string {
+	if method = strings.ToUpper(method); method == http.MethodHead {
+		return http.MethodGet
+	}
+	return method
+}
+
 func methodBit(method string) methodSet {
 	for i, name := range methodNames {
 		if name == method {
@@ -87,7 +96,7 @@ func (s scope) decodeMethod(n *node, m *match) {
 	case text == http.MethodHead:
 		s.fail(n.pos, "method HEAD counts as GET; write GET")
 	case bit == 0:
-		s.fail(n.pos, "method %q is unknown; nearest is %s", clip(text, 60), nearest(text, methodNames[:]))
+		s.fail(n.pos, "method %q is unknown; nearest is %s", clip(text, 60), s.nearest(text, methodNames[:]))
 	case m.methods&bit != 0:
 		s.fail(n.pos, "method %s is given twice; keep one", text)
 	default:
@@ -193,6 +202,22 @@ func decodeSegment(s string) string {
 		return plain
 	}
 	return s
+}
+
+// matchedPath returns a clean path as it is matched: without parameters and a trailing slash, so that no spelling of a path
+// is another value of the dimension path.
+func matchedPath(clean string) string {
+	if strings.IndexByte(clean, ';') >= 0 {
+		words := strings.Split(clean, "/")
+		for i, word := range words {
+			words[i], _, _ = strings.Cut(word, ";")
+		}
+		clean = strings.Join(words, "/")
+	}
+	if len(clean) > 1 {
+		clean = strings.TrimSuffix(clean, "/")
+	}
+	return clean
 }
 
 // texts returns the match for listings.

@@ -10,7 +10,7 @@ import (
 // maxProblems bounds what one load reports; more are kept until they are sorted by place.
 const (
 	maxProblems     = 50
-	maxKeptProblems = 1000
+	maxKeptProblems = 250
 )
 
 // Problem is one thing that is wrong in a policy.
@@ -97,8 +97,12 @@ func (s scope) fail(at pos, format string, args ...any) {
 	s.report(at, format, args...)
 }
 
-// nearest returns the candidate with the fewest edits to word, compared without regard to case.
-func nearest(word string, candidates []string) string {
+// nearest returns the candidate with the fewest edits to word, compared without regard to case. For a problem that
+// is only counted it does not look: a document of misspelt words must not cost the product of its words and its names.
+func (r *reporter) nearest(word string, candidates []string) string {
+	if len(r.problems) >= maxKeptProblems {
+		return ""
+	}
 	best, least := "", int(^uint(0)>>1)
 	word = strings.ToLower(clip(word, 64))
 	for _, c := range candidates {

@@ -115,6 +115,20 @@ func (s *scratch) judgeList(l *list) bool {
 	return on
 }
 
+// anyPassing is anyMember for lists that let pass: a path with parameters, which the service may take for another one, is
+// on no list of paths.
+func (s *scratch) anyPassing(lists []int) int {
+	for _, l := range lists {
+		if dim := s.p.lists[l].dim; dim >= 0 && s.p.dims[dim].kind == dimPath && strings.IndexByte(s.req.Path, ';') >= 0 {
+			continue
+		}
+		if s.member(l) {
+			return l
+		}
+	}
+	return -1
+}
+
 // anyMember returns the first of the lists that the request is on, -1 if there is none.
 func (s *scratch) anyMember(lists []int) int {
 	for _, l := range lists {
@@ -162,12 +176,9 @@ func (s *scratch) value(index int, route string) (text string, ok bool) {
 func (s *scratch) lookUp(dim *dimension) string {
 	switch dim.kind {
 	case dimMethod:
-		if s.req.Method == "HEAD" {
-			return "GET"
-		}
-		return s.req.Method
+		return methodOf(s.req.Method)
 	case dimPath:
-		return s.req.Path
+		return matchedPath(s.req.Path)
 	case dimHost:
 		return s.req.Host
 	case dimHeader:

@@ -18,7 +18,7 @@ func (e *Engine) take(ctx context.Context, s *scratch, v *httpverdict.Verdict) {
 	err := e.limiter.Take(ctx, s.charges, &s.decision)
 	uncertain := err != nil && headgate.CodeOf(err) == headgate.CodeIndeterminate
 	if err != nil {
-		if decided = e.fallBack(ctx, s, err); decided == nil {
+		if decided = e.fallBack(ctx, s, err); decided == nil && !s.onlyShadow() {
 			refuse(v, err)
 		}
 	}
@@ -26,6 +26,16 @@ func (e *Engine) take(ctx context.Context, s *scratch, v *httpverdict.Verdict) {
 		conclude(s, v)
 	}
 	e.hold(ctx, s, v, decided, uncertain)
+}
+
+// onlyShadow tells that no rule could deny the request: then a store that fails does not either.
+func (s *scratch) onlyShadow() bool {
+	for i := range s.charges {
+		if s.charges[i].Mode != headgate.Shadow {
+			return false
+		}
+	}
+	return true
 }
 
 // fallBack asks the fallback after an error of the store. It returns nil if there is none, or if it failed too.
