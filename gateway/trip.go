@@ -105,27 +105,27 @@ func (t *trip) length() int64 {
 
 // receive reads answers up to the real one, and passes those on that come before it.
 func (t *trip) receive() error {
-	for range maxInformational {
+	for informational := 0; ; informational++ {
 		res, err := http.ReadResponse(t.lane.in, t.x.r) //nolint:bodyclose // the body is the lane: it is read to its end or the lane is closed
-		if err != nil {
-			return err
+		if err == nil {
+			err = plausible(res)
 		}
-		if err := plausible(res); err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if res.StatusCode >= 200 || res.StatusCode == http.StatusSwitchingProtocols {
+		case res.StatusCode >= 200 || res.StatusCode == http.StatusSwitchingProtocols:
 			t.res = res
 			t.lane.answering(t.arrived())
 			return nil
+		case informational == maxInformational:
+			return errInformational
+		case res.StatusCode == http.StatusContinue:
+			t.goOn()
+		default:
+			t.x.inform(res.StatusCode, res.Header)
 		}
 		t.lane.left = maxAnswerHead
-		if res.StatusCode == http.StatusContinue {
-			t.goOn()
-			continue
-		}
-		t.x.inform(res.StatusCode, res.Header)
 	}
-	return errInformational
 }
 
 // repeatable tells whether the request may be sent again on another lane: the service had closed this one while it was
