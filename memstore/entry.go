@@ -20,14 +20,19 @@ type identity struct {
 
 // identify makes the identity of a slot and a key. Its texts are the caller's; they are copied when they are kept.
 func (s *Store) identify(slot, key string) identity {
+	long := uint64(0)
 	if len(slot) > maxText {
 		slot = longSlot(slot)
 	}
-	long := uint64(0)
 	if len(key) > maxText {
 		key, long = digest(key), 1
 	}
-	return identity{slot, key, (maphash.String(s.seed, key)^mix(slot))&^1 | long}
+	return identity{slot, key, hashOf(s.seed, slot, key) | long}
+}
+
+// hashOf is the hash of texts that are not long. Clients choose keys, so those go through a seeded hash.
+func hashOf(seed maphash.Seed, slot, key string) uint64 {
+	return (maphash.String(seed, key) ^ mix(slot)) &^ 1
 }
 
 // mix is a quick hash of a slot, which no client chooses: its length and its first, middle and last bytes.
@@ -37,18 +42,22 @@ func mix(slot string) uint64 {
 	h := uint64(n)
 	switch {
 	case n >= 8:
-		h = (h*odd ^ eight(slot[:8])) * odd
-		h = (h ^ eight(slot[n-8:])) * odd
+		h = (h ^ eight(slot)) * odd
+		h = (h ^ h>>32 ^ eight(slot[n-8:])) * odd
 		if n > 16 {
-			h = (h ^ eight(slot[n/2-4:])) * odd
+			h = (h ^ h>>32 ^ eight(slot[n/2-4:])) * odd
 		}
-	default:
-		for i := range n {
-			h = h<<8 | uint64(slot[i])
-		}
-		h *= odd
+	case n >= 4:
+		h = (h<<56 ^ four(slot) ^ four(slot[n-4:])<<24) * odd
+	case n > 0:
+		h = (h<<56 ^ uint64(slot[0]) ^ uint64(slot[n/2])<<8 ^ uint64(slot[n-1])<<16) * odd
 	}
 	return h ^ h>>32
+}
+
+func four(s string) uint64 {
+	_ = s[3]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24
 }
 
 func eight(s string) uint64 {
@@ -81,8 +90,8 @@ type entry struct {
 	cell algo.Cell
 }
 
-func (e *entry) is(id *identity) bool {
-	return e.hash == uint32(id.hash) && e.key == id.key && e.slot.name == id.slot
+func (e *entry) is(hash uint32, slot, key string) bool {
+	return e.hash == hash && e.key == key && e.slot.name == slot
 }
 
 func newEntry(id *identity, s *slot) *entry {

@@ -66,13 +66,13 @@ func (s *Store) charged(c *headgate.Charge, mark int64) place {
 
 // lookup finds the entry of a key for certain.
 func (s *Store) lookup(id *identity) *entry {
-	sh := s.table.shardOf(id)
-	if e := sh.find(id); e != nil {
+	sh := s.table.shardOf(id.hash)
+	if e := sh.findID(id); e != nil {
 		return e
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return sh.find(id)
+	return sh.findID(id)
 }
 
 // slotted checks a charge that renews or releases, and returns its limit.
@@ -150,10 +150,10 @@ func (s *Store) reset(ctx context.Context, v *view, slot, key string) error {
 		return err
 	}
 	id := s.identify(slot, key)
-	sh := s.table.shardOf(&id)
+	sh := s.table.shardOf(id.hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if e := sh.find(&id); e != nil {
+	if e := sh.findID(&id); e != nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.keep = gone

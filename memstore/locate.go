@@ -30,8 +30,8 @@ const (
 
 // locate finds the state of an identity. before are the places of the charges before it in the same take.
 func (s *Store) locate(id *identity, u use, before []place) (place, error) {
-	sh := s.table.shardOf(id)
-	if e := sh.find(id); e != nil {
+	sh := s.table.shardOf(id.hash)
+	if e := sh.findID(id); e != nil {
 		return place{e: e}, nil
 	}
 	if u == toRead {
@@ -51,7 +51,7 @@ func (s *Store) locate(id *identity, u use, before []place) (place, error) {
 // glimpse finds a state that is not to be made if it is missing: what a new key would start with then.
 func (s *Store) glimpse(sh *shard, id *identity, before []place) place {
 	sh.mu.Lock()
-	e := sh.find(id)
+	e := sh.findID(id)
 	sh.mu.Unlock()
 	if e != nil {
 		return place{e: e}
@@ -76,7 +76,7 @@ func (s *Store) admit(sh *shard, sl *slot, id *identity, before []place) place {
 	defer sl.held.Add(-1)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if e := sh.find(id); e != nil {
+	if e := sh.findID(id); e != nil {
 		return place{e: e}
 	}
 	moves, n := sl.moves.Load(), ordinal(sl, before)

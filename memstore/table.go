@@ -27,21 +27,23 @@ type buckets []atomic.Pointer[entry]
 
 func (b buckets) of(hash uint32) *atomic.Pointer[entry] { return &b[(hash>>1)&uint32(len(b)-1)] }
 
-func (t *table) shardOf(id *identity) *shard { return &t.shards[id.hash>>58] }
+func (t *table) shardOf(hash uint64) *shard { return &t.shards[hash>>58] }
 
-// find returns the entry of an identity, nil if there is none or, without the lock, if it was being moved.
-func (sh *shard) find(id *identity) *entry {
+// find returns the entry of a key, nil if there is none or, without the lock, if it was being moved.
+func (sh *shard) find(hash uint32, slot, key string) *entry {
 	b := sh.buckets.Load()
 	if b == nil {
 		return nil
 	}
-	for e := b.of(uint32(id.hash)).Load(); e != nil; e = e.next.Load() {
-		if e.is(id) {
+	for e := b.of(hash).Load(); e != nil; e = e.next.Load() {
+		if e.is(hash, slot, key) {
 			return e
 		}
 	}
 	return nil
 }
+
+func (sh *shard) findID(id *identity) *entry { return sh.find(uint32(id.hash), id.slot, id.key) }
 
 // insert adds an entry that is not there. The caller holds the lock.
 func (sh *shard) insert(e *entry) {

@@ -31,20 +31,31 @@ func (s *Store) take(ctx context.Context, v *view, charges []headgate.Charge, d 
 
 // takeOne is the common take: one charge on a key that is there. It reports false if it is not.
 func (s *Store) takeOne(v *view, now int64, charges []headgate.Charge, d *headgate.Decision) bool {
-	id := s.identify(charges[0].Slot, charges[0].Key)
-	e := s.table.shardOf(&id).find(&id)
+	slot, key := charges[0].Slot, charges[0].Key
+	if len(slot) > maxText || len(key) > maxText {
+		return false
+	}
+	hash := hashOf(s.seed, slot, key)
+	e := s.table.shardOf(hash).find(uint32(hash), slot, key)
 	if e == nil {
 		return false
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	if v != nil || e.keep != 0 {
-		if e.keep == gone {
-			return false
-		}
-		defer v.touch(e, now)
+		return s.takeMarked(v, e, now, charges, d)
 	}
 	algo.TakeOne(&s.zones, now, charges, &e.cell, d)
+	e.mu.Unlock()
+	return true
+}
+
+func (s *Store) takeMarked(v *view, e *entry, now int64, charges []headgate.Charge, d *headgate.Decision) bool {
+	defer e.mu.Unlock()
+	if e.keep == gone {
+		return false
+	}
+	algo.TakeOne(&s.zones, now, charges, &e.cell, d)
+	v.touch(e, now)
 	return true
 }
 
