@@ -20,6 +20,7 @@ type trip struct {
 	ahead  piece       // what of the body goes out with the header
 	late   chan piece  // what comes before the rest of the body, nil for nothing
 	all    bool        // whether nothing comes after ahead
+	broken bool        // whether the service has not taken all of it
 	res    *http.Response
 }
 
@@ -36,11 +37,9 @@ func (t *trip) run() (*http.Response, error) {
 		if err := t.board(fresh); err != nil {
 			return nil, err
 		}
-		err := t.send(header)
+		err := t.converse(header)
 		if err == nil {
-			if err = t.receive(); err == nil {
-				return t.res, nil
-			}
+			return t.res, nil
 		}
 		again := !fresh && t.repeatable(err)
 		t.end(false)
@@ -59,7 +58,24 @@ func (t *trip) board(fresh bool) error {
 	t.lane = l
 	t.stop = context.AfterFunc(ctx, l.close)
 	l.begin()
+	t.broken = false
 	return nil
+}
+
+// converse sends and receives. A service may answer, and close, before it has taken what is sent.
+func (t *trip) converse(header http.Header) error {
+	err := t.send(header)
+	if err == nil {
+		return t.receive()
+	}
+	if t.broken = true; err == errHeaderValue {
+		return err
+	}
+	t.lane.expect(brokenTimeout)
+	if t.receive() == nil {
+		return nil
+	}
+	return err
 }
 
 // send writes the header and what is there of the body; the rest follows on a goroutine of its own, since a service may
@@ -148,7 +164,7 @@ func (t *trip) end(whole bool) {
 	sent := t.upload.over()
 	t.upload = nil
 	stopped := t.stop()
-	if whole && sent && stopped && !t.res.Close && !framesNothing(t.res) && l.in.Buffered() == 0 {
+	if whole && sent && stopped && !t.broken && !t.res.Close && !framesNothing(t.res) && l.in.Buffered() == 0 {
 		t.x.g.lanes.put(l)
 		return
 	}

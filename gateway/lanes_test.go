@@ -1,0 +1,390 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+// A service that is slow has the request; it must not get it a second time.
+func TestSlowServiceIsNotAskedTwice(t *testing.T) {
+	var requests atomic.Int32
+	service := fakeService(t, func(conn net.Conn) {
+		for in := bufio.NewReader(conn); ; {
+			if _, err := http.ReadRequest(in); err != nil {
+				return
+			}
+			if requests.Add(1) == 1 {
+				io.WriteString(conn, whole)
+			}
+		}
+	})
+	addr := served(t, Config{Upstream: service, ResponseTimeout: briefly}, ServerConfig{})
+	for i, want := range []string{"200", "504"} {
+		if got := see(t, addr, "GET", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); got.summary() != want {
+			t.Errorf("answer %d is %s, want %s", i, got.summary(), want)
+		}
+	}
+	if n := requests.Load(); n != 2 {
+		t.Errorf("the service got %d requests, want 2", n)
+	}
+}
+
+// The service closes kept connections at any time, also just as a request comes. None that may change something is sent twice.
+func TestPostIsNeverSentTwice(t *testing.T) {
+	var mu sync.Mutex
+	got := map[string]int{}
+	service := fakeService(t, func(conn net.Conn) {
+		for in := bufio.NewReader(conn); ; {
+			req, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			got[req.URL.Path]++
+			mu.Unlock()
+			if rand.IntN(8) == 0 {
+				return // without an answer
+			}
+			io.Copy(io.Discard, req.Body)
+			io.WriteString(conn, whole)
+			if rand.IntN(3) == 0 {
+				return // without a word
+			}
+		}
+	})
+	addr := served(t, Config{Upstream: service}, ServerConfig{})
+	var clients sync.WaitGroup
+	for i := range 8 {
+		clients.Go(func() {
+			for j := range 100 {
+				body := strings.Repeat("x", j%2)
+				see(t, addr, "POST", fmt.Sprintf("POST /%d-%d HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", i, j, len(body), body))
+			}
+		})
+	}
+	clients.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	if len(got) < 700 {
+		t.Errorf("only %d of 800 requests reached the service", len(got))
+	}
+	for path, n := range got {
+		if n > 1 {
+			t.Errorf("%s was sent %d times", path, n)
+		}
+	}
+}
+
+// fullDuplex answers before it reads, and sends back what it reads.
+func fullDuplex(w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
+	_ = control.EnableFullDuplex() // HTTP/2 needs none
+	_ = control.Flush()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := r.Body.Read(buffer)
+		if _, werr := w.Write(buffer[:n]); werr != nil || err != nil {
+			return
+		}
+		_ = control.Flush()
+	}
+}
+
+func TestClientMayWantTheAnswerBeforeItsBody(t *testing.T) {
+	for _, d := range directions {
+		t.Run(d.name, func(t *testing.T) {
+			addr := served(t, Config{Upstream: d.service + "://" + protocolServer(t, fullDuplex)}, ServerConfig{})
+			body, out := io.Pipe()
+			defer out.Close()
+			res, err := client(t, d.client...).Post("http://"+addr, "text/plain", body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			in := bufio.NewReader(res.Body)
+			for i := range 3 {
+				want := fmt.Sprintln("line", i)
+				io.WriteString(out, want)
+				if line, err := in.ReadString('\n'); err != nil || line != want {
+					t.Fatalf("echo %q %v, want %q", line, err, want)
+				}
+			}
+		})
+	}
+}
+
+// More than all buffers hold goes both ways at a time; neither may wait for the other to end.
+func TestBothWaysAtATime(t *testing.T) {
+	const size = 32 << 20
+	addr := served(t, Config{Upstream: "http://" + protocolServer(t, fullDuplex)}, ServerConfig{})
+	conn := dialGateway(t, addr)
+	go func() {
+		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size)
+		io.Copy(conn, &zeros{size})
+	}()
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, res.Body); n != size || err != nil {
+		t.Errorf("%d bytes came back, %v", n, err)
+	}
+}
+
+// The client is told 100 and the answer, and nothing in between that could get mixed up with them.
+func TestContinueWithHints(t *testing.T) {
+	service := fakeService(t, func(conn net.Conn) {
+		for in := bufio.NewReader(conn); ; {
+			req, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+			io.Copy(io.Discard, req.Body)
+			io.WriteString(conn, whole)
+		}
+	})
+	addr := served(t, Config{Upstream: service}, ServerConfig{})
+	for range 20 {
+		got := see(t, addr, "POST", "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi")
+		if got.summary() != "100 200" || got.body != "hello" {
+			t.Fatalf("answers %s", got)
+		}
+	}
+}
+
+// A service that refuses a body may take what comes next for it, so nothing comes next.
+func TestRefusedBodyEndsTheLane(t *testing.T) {
+	var connections atomic.Int32
+	service := fakeService(t, func(conn net.Conn) {
+		connections.Add(1)
+		for in := bufio.NewReader(conn); ; {
+			if _, err := http.ReadRequest(in); err != nil {
+				return
+			}
+			io.WriteString(conn, "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n")
+		}
+	})
+	addr := served(t, Config{Upstream: service}, ServerConfig{})
+	for range 3 {
+		if got := see(t, addr, "POST", "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"); got.summary() != "417" {
+			t.Errorf("answer %s", got)
+		}
+	}
+	if n := connections.Load(); n != 3 {
+		t.Errorf("3 refused bodies on %d connections", n)
+	}
+}
+
+// The service says no and closes with most of the body unread, which resets the connection.
+func TestAnswerBeforeAResetIsPassedOn(t *testing.T) {
+	service := fakeService(t, func(conn net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReaderSize(conn, 16)); err == nil {
+			io.WriteString(conn, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno")
+		}
+	})
+	addr := served(t, Config{Upstream: service}, ServerConfig{})
+	for range 10 {
+		conn := dialGateway(t, addr)
+		go func() {
+			fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", 8<<20)
+			io.Copy(conn, &zeros{8 << 20})
+		}()
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || res.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Fatalf("answer %v %v, want 413", res, err)
+		}
+		conn.Close()
+	}
+}
+
+// Whatever a client is about when it leaves, its request ends: at the service, and in the policy's books, once.
+func TestClientLeavesAtAnyTime(t *testing.T) {
+	get, post := "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx"
+	for _, c := range []struct{ name, request, answer string }{
+		{"connecting", get, ""},
+		{"before the answer", get, ""},
+		{"in the header", get, "HTTP/1.1 200 OK\r\n"},
+		{"in the body", get, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello"},
+		{"in a chunk", get, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello"},
+		{"while it sends", post, ""},
+		{"while it sends, answered", post, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello"},
+		{"while it sends chunks", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", ""},
+		{"while it waits for 100", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n", ""},
+		{"told to send", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n", "HTTP/1.1 100 Continue\r\n\r\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			reached, ended := make(chan struct{}, 1), make(chan struct{}, 1)
+			service := fakeService(t, func(conn net.Conn) {
+				if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
+					return
+				}
+				io.WriteString(conn, c.answer)
+				reached <- struct{}{}
+				io.Copy(io.Discard, conn)
+				ended <- struct{}{}
+			})
+			done := make(chan httpverdict.Result, 2)
+			g, err := New(Config{Upstream: service, Decider: decider(func(*httpverdict.Request) *httpverdict.Verdict {
+				return &httpverdict.Verdict{Binding: -1, Done: func(_ context.Context, res httpverdict.Result) { done <- res }}
+			})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer g.Close()
+			if c.name == "connecting" {
+				g.lanes.dial = func(ctx context.Context) (net.Conn, error) {
+					reached <- struct{}{}
+					<-ctx.Done()
+					ended <- struct{}{}
+					return nil, ctx.Err()
+				}
+			}
+			addr, stop := runServer(t, ServerConfig{Handler: g})
+			conn := dialGateway(t, addr)
+			io.WriteString(conn, c.request)
+			<-reached
+			conn.SetLinger(0)
+			conn.Close()
+			<-ended
+			<-done
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if s := g.Stats(); s != (Stats{}) || len(done) != 0 || len(g.lanes.idle) != 0 {
+				t.Errorf("stats %+v, Done %d times more, %d lanes kept", s, len(done), len(g.lanes.idle))
+			}
+		})
+	}
+}
+
+func TestHandshakes(t *testing.T) {
+	const ask = "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+	for _, c := range []struct{ name, answer, want string }{
+		{"agreed", "HTTP/1.1 101 Switching Protocols\r\nConnection: keep-alive, upgrade\r\nUpgrade: WebSocket\r\nContent-Length: 3\r\n\r\n", "101"},
+		{"no Connection", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n", "502"},
+		{"no Upgrade", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n", "502"},
+		{"another protocol", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", "502"},
+		{"two protocols", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket, h2c\r\n\r\n", "502"},
+		{"two Upgrades", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\n\r\n", "502"},
+		{"refused", "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno", "403"},
+		{"ignored", whole, "200"},
+		{"cut", "HTTP/1.1 101 Switching Protocols\r\nConnection: Up", "502"},
+	} {
+		for _, noLanes := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.name, ", no lanes ", noLanes), func(t *testing.T) {
+				service := fakeService(t, func(conn net.Conn) {
+					if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+						io.WriteString(conn, c.answer)
+					}
+				})
+				conn := dialGateway(t, served(t, Config{Upstream: service, noLanes: noLanes}, ServerConfig{}))
+				io.WriteString(conn, ask)
+				res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := fmt.Sprint(res.StatusCode); got != c.want {
+					t.Errorf("answer %s, want %s", got, c.want)
+				}
+				if c.want == "101" && (res.Header.Get("Content-Length") != "" || res.Header.Get("Upgrade") != "websocket") {
+					t.Errorf("101 with %v", res.Header)
+				}
+			})
+		}
+	}
+}
+
+func TestIdleLanesAreBounded(t *testing.T) {
+	const most, clients = 2, 8
+	gate := make(chan chan struct{})
+	service := upstreamServer(t, func(http.ResponseWriter, *http.Request) { <-<-gate })
+	over := make(chan struct{}, clients)
+	g, err := New(Config{Upstream: service, Decider: decider(allowAll), MaxIdleConns: most, Observe: func(*Event) { over <- struct{}{} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, _ := runServer(t, ServerConfig{Handler: g})
+	c := client(t)
+	ask := func() (release chan struct{}) {
+		release = make(chan struct{})
+		for range clients {
+			get(c, "http://"+addr)
+			gate <- release
+		}
+		return release
+	}
+	finish := func(release chan struct{}) {
+		close(release)
+		for range clients {
+			<-over
+		}
+	}
+	finish(ask())
+	if n := len(g.lanes.idle); n != most {
+		t.Errorf("%d lanes are kept, want %d", n, most)
+	}
+	release := ask()
+	g.Close() // with requests under way
+	finish(release)
+	if n := len(g.lanes.idle); n != 0 {
+		t.Errorf("%d lanes are kept by a gateway that is closed", n)
+	}
+}
+
+// A client that speaks HTTP/1.0 knows the end of an answer by the end of the connection; a cut one must end in another way.
+func TestCutAnswerOfHTTP10(t *testing.T) {
+	service := fakeService(t, func(conn net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+		}
+	})
+	conn := dialGateway(t, served(t, Config{Upstream: service}, ServerConfig{}))
+	io.WriteString(conn, "GET / HTTP/1.0\r\nHost: x\r\n\r\n")
+	if all, err := io.ReadAll(conn); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("read %q %v, want a reset", all, err)
+	}
+}
+
+// The header of an answer is not held back by a chunk that has only begun.
+func TestHeaderComesBeforeAChunk(t *testing.T) {
+	for _, begun := range []string{"", "f", "f\r\n", "f\r\nabc", "f;x=\"\r\nabc", "0\r\n"} {
+		hold := make(chan struct{})
+		service := fakeService(t, func(conn net.Conn) {
+			if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+				io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"+begun)
+				<-hold
+			}
+		})
+		conn := dialGateway(t, served(t, Config{Upstream: service}, ServerConfig{}))
+		io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		conn.SetReadDeadline(time.Now().Add(patience / 4))
+		if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || res.StatusCode != 200 {
+			t.Errorf("after %q: %v %v", begun, res, err)
+		}
+		close(hold)
+	}
+}
+
+func TestLongBodyIsRefusedBeforeItIsForwarded(t *testing.T) {
+	addr := served(t, Config{Upstream: "http://" + unusedAddr(t), MaxRequestBody: 10}, ServerConfig{})
+	conn := dialGateway(t, addr)
+	io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\n")
+	if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || res.StatusCode != 413 || !res.Close {
+		t.Errorf("answer %v %v, want 413 and the end", res, err)
+	}
+}
