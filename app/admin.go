@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -35,14 +37,10 @@ func listenAdmin(ctx context.Context, address, token string) (net.Listener, erro
 		return nil, usagef("admin: %s can be reached from other machines, and there is no token; "+
 			"listen on 127.0.0.1:%d, or set HEADGATE_ADMIN_TOKEN", address, resolved.Port)
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", resolved.String())
-	if err != nil {
-		return nil, listenError("admin", address, err)
-	}
-	return l, nil
+	return Listen(ctx, "admin", resolved.String()) // what was judged, not what the name may mean by now
 }
 
-func newAdminServer(h *Health, token string) *http.Server {
+func newAdminServer(h *Health, token string, log *slog.Logger) *http.Server {
 	a := &admin{health: h}
 	if token != "" {
 		sum := sha256.Sum256([]byte(token))
@@ -54,6 +52,7 @@ func newAdminServer(h *Health, token string) *http.Server {
 	return &http.Server{
 		Handler: a.guarded(mux), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 }
 
@@ -66,10 +65,13 @@ func (a *admin) ready(w http.ResponseWriter, _ *http.Request) {
 }
 
 // guarded asks for the token; where there is none, the listener is on loopback, and a page of another site that has its
-// name point here is turned away by its Host.
+// name point here is turned away by its Host. A browser that asks for a page of another origin says so in Origin. Nothing
+// here needs credentials of its own, so none are generated on loopback.
 func (a *admin) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
+		case !sameOrigin(r):
+			answer(w, http.StatusForbidden, "forbidden origin")
 		case a.token != nil && !a.knows(r):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			answer(w, http.StatusUnauthorized, "unauthorized")
@@ -79,6 +81,17 @@ func (a *admin) guarded(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// sameOrigin tells whether no browser asks, or one with a page of this listener itself.
+func sameOrigin(r *http.Request) bool {
+	for _, origin := range r.Header["Origin"] {
+		if u, err := url.Parse(origin); err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
+			return false
+		}
+	}
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "" || site == "none" || site == "same-origin"
 }
 
 func (a *admin) knows(r *http.Request) bool {

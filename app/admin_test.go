@@ -1,6 +1,7 @@
 package app
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -20,7 +21,7 @@ func probe(h http.Handler, method, path, host, auth string) int {
 func TestAdminOnLoopback(t *testing.T) {
 	t.Parallel()
 	var health Health
-	h := newAdminServer(&health, "").Handler
+	h := newAdminServer(&health, "", slog.New(slog.DiscardHandler)).Handler
 	for _, c := range []struct {
 		method, path, host string
 		ready              bool
@@ -47,13 +48,47 @@ func TestAdminOnLoopback(t *testing.T) {
 func TestAdminToken(t *testing.T) {
 	t.Parallel()
 	var health Health
-	h := newAdminServer(&health, "s3cret").Handler
+	h := newAdminServer(&health, "s3cret", slog.New(slog.DiscardHandler)).Handler
 	for auth, want := range map[string]int{
 		"": http.StatusUnauthorized, "s3cret": http.StatusUnauthorized, "Bearer ": http.StatusUnauthorized,
 		"Bearer s3cre": http.StatusUnauthorized, "Basic s3cret": http.StatusUnauthorized, "Bearer s3cret": http.StatusOK,
 	} {
 		if got := probe(h, "GET", "/healthz", "gate.example:9090", auth); got != want {
 			t.Errorf("%q: got %d, want %d", auth, got, want)
+		}
+	}
+}
+
+// TestAdminOrigin: no page of another site reads the listener through a visitor's browser, with or without a token.
+func TestAdminOrigin(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		header, value string
+		want          int
+	}{
+		{"Origin", "http://localhost:9090", http.StatusOK},
+		{"Origin", "http://LocalHost:9090", http.StatusOK},
+		{"Origin", "http://evil.example", http.StatusForbidden},
+		{"Origin", "http://localhost:9090.evil.example", http.StatusForbidden},
+		{"Origin", "http://localhost:9091", http.StatusForbidden},
+		{"Origin", "null", http.StatusForbidden},
+		{"Origin", "", http.StatusForbidden},
+		{"Origin", "http://[bad", http.StatusForbidden},
+		{"Sec-Fetch-Site", "none", http.StatusOK},
+		{"Sec-Fetch-Site", "same-origin", http.StatusOK},
+		{"Sec-Fetch-Site", "same-site", http.StatusForbidden},
+		{"Sec-Fetch-Site", "cross-site", http.StatusForbidden},
+	} {
+		for _, token := range []string{"", "s3cret"} {
+			r := httptest.NewRequest(http.MethodGet, "/healthz", nil)
+			r.Host = "localhost:9090"
+			r.Header.Set(c.header, c.value)
+			r.Header.Set("Authorization", "Bearer "+token)
+			w := httptest.NewRecorder()
+			newAdminServer(new(Health), token, slog.New(slog.DiscardHandler)).Handler.ServeHTTP(w, r)
+			if w.Code != c.want {
+				t.Errorf("%s: %q, token %q: got %d, want %d", c.header, c.value, token, w.Code, c.want)
+			}
 		}
 	}
 }

@@ -3,9 +3,6 @@ package app
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"net"
-	"syscall"
 
 	"github.com/headgate-io/headgate/policy"
 )
@@ -30,21 +27,4 @@ func LoadPolicy(file string) (*policy.Policy, error) {
 		return nil, &UsageError{err}
 	}
 	return p, err
-}
-
-// listenError says in one sentence why an address cannot be listened on.
-func listenError(what, address string, err error) error {
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("%s: %s is in use by another process; stop it or choose another port", what, address)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s: this user may not listen on %s; choose a port above 1023", what, address)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("%s: %s is no address of this machine", what, address)
-	}
-	var op *net.OpError
-	if errors.As(err, &op) {
-		err = op.Err
-	}
-	return usagef("%s: %q is no address to listen on: %w; write one such as :8080", what, address, err)
 }

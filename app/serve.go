@@ -128,8 +128,8 @@ func (s *service) loadTLS() error {
 }
 
 func (s *service) listen(ctx context.Context) (err error) {
-	if s.front, err = new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Listen); err != nil {
-		return listenError("listen", s.cfg.Listen, err)
+	if s.front, err = Listen(ctx, "listen", s.cfg.Listen); err != nil {
+		return err
 	}
 	s.closers = append(s.closers, closeQuietly(s.front))
 	if s.cfg.Admin == "" {
@@ -166,9 +166,12 @@ func (s *service) close() error {
 func (s *service) run(ctx context.Context) error {
 	s.announce()
 	group, ctx := errgroup.WithContext(ctx)
-	context.AfterFunc(ctx, func() {
+	s.health.SetReady(true)
+	group.Go(func() error {
+		<-ctx.Done()
 		s.health.SetReady(false)
 		s.cfg.Log.Info("stopping: no new connections, requests under way may end", "within", s.cfg.Drain)
+		return nil
 	})
 	if s.admin != nil {
 		group.Go(func() error { return s.runAdmin(ctx) })
@@ -179,7 +182,6 @@ func (s *service) run(ctx context.Context) error {
 		}
 		return nil
 	})
-	s.health.SetReady(true)
 	err := group.Wait()
 	s.cfg.Log.Info("stopped")
 	return err
@@ -187,7 +189,7 @@ func (s *service) run(ctx context.Context) error {
 
 // runAdmin answers probes until the gateway has drained, so that they see it drain.
 func (s *service) runAdmin(ctx context.Context) error {
-	srv := newAdminServer(&s.health, s.cfg.AdminToken)
+	srv := newAdminServer(&s.health, s.cfg.AdminToken, s.cfg.Log)
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(s.admin) }()
 	select {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headgate-io/headgate/app"
 	"github.com/headgate-io/headgate/gateway"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
@@ -133,19 +134,13 @@ type server struct {
 }
 
 func build(ctx context.Context, cfg Config) (*stage, error) {
-	var lc net.ListenConfig
-	front, err := lc.Listen(ctx, "tcp", cfg.Listen)
+	front, err := app.Listen(ctx, "listen", cfg.Listen)
 	if err != nil {
-		var op *net.OpError
-		if errors.As(err, &op) {
-			err = op.Err // the rest names the address once more
-		}
-		return nil, fmt.Errorf("the gateway cannot listen on %s: %w", cfg.Listen, err)
+		return nil, err
 	}
-	back, err := lc.Listen(ctx, "tcp", DefaultListen)
+	back, err := app.Listen(ctx, "listen for the shop", DefaultListen)
 	if err != nil {
-		_ = front.Close()
-		return nil, fmt.Errorf("listen for the shop: %w", err)
+		return nil, errors.Join(err, front.Close())
 	}
 	s := &stage{
 		cfg: cfg, start: time.Now(), flights: new(flights), meter: newMeter(), stock: NewStock(cfg.Stock),

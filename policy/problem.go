@@ -10,7 +10,7 @@ import (
 // maxProblems bounds what one load reports; more are kept until they are sorted by place.
 const (
 	maxProblems     = 50
-	maxKeptProblems = 250
+	maxKeptProblems = 100
 )
 
 // Problem is one thing that is wrong in a policy.

@@ -79,18 +79,18 @@ func (c *checker) describe(a answer) string {
 }
 
 // String returns the expectations as they are written.
-func (w *Want) String() string {
+func (want *Want) String() string {
 	var parts []string
-	switch w.Word {
+	switch want.Word {
 	case "":
 	case "error":
-		parts = append(parts, "error="+string(w.Code))
+		parts = append(parts, "error="+string(want.Code))
 	case "allowed":
-		parts = append(parts, fmt.Sprintf("allowed=%d", w.Allowed))
+		parts = append(parts, fmt.Sprintf("allowed=%d", want.Allowed))
 	default:
-		parts = append(parts, w.Word)
+		parts = append(parts, want.Word)
 	}
-	for _, f := range w.Fields {
+	for _, f := range want.Fields {
 		parts = append(parts, f.String())
 	}
 	return strings.Join(parts, " ")

@@ -22,10 +22,7 @@ func (p *fileParser) step(words []word, text string) error {
 	if err != nil {
 		return err
 	}
-	before, after, err := arrow(words)
-	if err != nil {
-		return err
-	}
+	before, after := arrow(words)
 	if before, err = s.repeats(before); err != nil {
 		return err
 	}
@@ -109,13 +106,13 @@ func offset(column int, text string) (time.Duration, error) {
 }
 
 // arrow splits the words at "->".
-func arrow(words []word) (before, after []word, err error) {
+func arrow(words []word) (before, after []word) {
 	for i := range words {
 		if words[i].raw == "->" {
-			return words[:i], words[i+1:], nil
+			return words[:i], words[i+1:]
 		}
 	}
-	return words, nil, nil
+	return words, nil
 }
 
 // repeats takes xN off the words.

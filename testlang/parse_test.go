@@ -61,7 +61,7 @@ func TestMistakes(t *testing.T) {
 		{"unknown expectation", one + "at 0s take 1 -> allowed", `x.test:2:17: "allowed" cannot be expected of this line: write allow or deny, error=CODE or allowed=N`},
 		{"two verdicts", one + "at 0s take 1 -> allow deny", "x.test:2:23: deny after allow: expect one of them"},
 		{"count and field", one + "at 0s take 1 x3 -> allowed=2 remaining=0", "x.test:2:20: allowed= stands alone: check remaining= on a line of its own"},
-		{"field twice", one + "at 0s take 1 -> allow remaining=1 remaining=1", "x.test:2:35: remaining= stands twice"},
+		{"field twice", one + "at 0s take 1 -> allow remaining=1 remaining=2", "x.test:2:35: remaining= stands twice"},
 		{"field of a renewal", one + "at 0s renew A -> ok remaining=1", `x.test:2:21: "remaining=1" cannot be expected of this line: write ok, gone or error=CODE`},
 		{"status of a take", one + "at 0s take 1 -> deny status=429", `x.test:2:22: "status=429" cannot be expected of this line`},
 		{"a bad duration", one + "at 0s take 1 -> deny retry_after=soon", `x.test:2:22: "soon" is not a duration`},

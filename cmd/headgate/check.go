@@ -36,19 +36,21 @@ func newCheck(std streams) *cobra.Command {
 		Example: "  headgate check examples/shop/policy.yaml",
 		Args:    atLeastOne("policy"),
 		RunE: func(_ *cobra.Command, files []string) error {
-			var all []checked
+			all := []checked{}
 			code := exitGood
+			var unread error
 			for _, file := range files {
 				c, err := check(file)
 				if err != nil {
-					return err
+					unread = errors.Join(unread, err)
+					continue
 				}
 				if !c.Valid {
 					code = exitNo
 				}
 				all = append(all, c)
 			}
-			if err := showChecked(std, all, asJSON); err != nil {
+			if err := errors.Join(showChecked(std, all, asJSON), unread); err != nil {
 				return err
 			}
 			return exitWith(code)

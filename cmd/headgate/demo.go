@@ -61,7 +61,13 @@ func runDemo(ctx context.Context, std streams, f demoFlags) error {
 	if err := errors.Join(noneOrMore("shoppers", &f.Shoppers), noneOrMore("bots", &f.Bots), f.Check()); err != nil {
 		return usagef("%w", err)
 	}
-	ctx, quit := context.WithCancel(ctx)
+	if f.Duration == 0 { // which is the default to demo.Config
+		return usagef("duration: 0s is too short; write one such as 30s")
+	}
+	if f.Listen == "" {
+		return usagef("listen: the address is empty; write one such as %s", demo.DefaultListen)
+	}
+	ctx, quit := context.WithCancel(untilSignal(ctx))
 	defer quit()
 	show := startShow(std, f.plain, quit)
 	sum, err := demoOn(ctx, store, f.Config, show)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -118,14 +119,22 @@ func TestMessages(t *testing.T) {
 		"check-bad":             {args: []string{"check", "good.yaml", "bad.yaml"}},
 		"check-bad-json":        {args: []string{"check", "--json", "good.yaml", "bad.yaml"}},
 		"check-missing":         {args: []string{"check", "missing.yaml"}},
+		"check-some-missing":    {args: []string{"check", "missing.yaml", "good.yaml", "none.yaml"}},
+		"check-missing-json":    {args: []string{"check", "--json", "missing.yaml", "good.yaml"}},
 		"check-nothing":         {args: []string{"check"}},
 		"test-pass":             {args: []string{"test", "pass.test"}},
 		"test-pass-verbose":     {args: []string{"test", "-v", "pass.test"}},
 		"test-fail":             {args: []string{"test", "pass.test", "fail.test"}},
 		"test-fail-json":        {args: []string{"test", "--json", "pass.test", "fail.test"}},
 		"test-syntax":           {args: []string{"test", "pass.test", "syntax.test", "missing.test"}},
+		"test-nothing":          {args: []string{"test", "pass.test", "/dev/null"}},
+		"test-endless":          {args: []string{"test", "/dev/zero"}},
+		"test-folder":           {args: []string{"test", "."}},
 		"test-store-bad":        {args: []string{"test", "--store", "mysql://me:hunter2@db", "pass.test"}},
 		"demo-too-short":        {args: []string{"demo", "--duration", "1ms"}},
+		"demo-zero":             {args: []string{"demo", "--duration", "0"}},
+		"demo-no-address":       {args: []string{"demo", "--listen", ""}},
+		"demo-bad-address":      {args: []string{"demo", "--listen", "8080"}},
 		"demo-negative":         {args: []string{"demo", "--bots", "-1"}},
 		"demo-store-bad":        {args: []string{"demo", "--store", "redis://:hunter2@"}},
 		"demo-busy":             {args: []string{"demo", "--listen", busy}},
@@ -134,11 +143,16 @@ func TestMessages(t *testing.T) {
 		"serve-missing-policy":  {args: serve("--policy", "missing.yaml")},
 		"serve-bad-upstream":    {args: serve("--upstream", "http://me:hunter2@x")},
 		"serve-busy":            {args: serve("--listen", busy)},
+		"serve-no-listen":       {args: serve("--listen", "")},
+		"serve-no-drain":        {args: serve("--drain", "0")},
 		"serve-bad-listen":      {args: serve("--listen", "8080")},
 		"serve-open-admin":      {args: serve("--admin", ":9090")},
 		"serve-bad-store":       {args: serve("--store", "redis://me:hunter2@h:port")},
 		"serve-bad-log":         {args: serve("--log-level", "loud")},
 		"serve-missing-secret":  {args: serve(), env: []string{"HEADGATE_ADMIN_TOKEN_FILE=missing.txt"}},
+		"serve-empty-secret":    {args: serve("--admin", "127.0.0.1:0"), env: []string{"HEADGATE_ADMIN_TOKEN_FILE=/dev/null"}},
+		"serve-endless-secret":  {args: serve(), env: []string{"HEADGATE_SECRET_FILE=/dev/zero"}},
+		"serve-folder-secret":   {args: serve(), env: []string{"HEADGATE_SENTINEL_PASSWORD_FILE=."}},
 		"serve-two-secrets":     {args: serve(), env: []string{"HEADGATE_ADMIN_TOKEN_FILE=x", "HEADGATE_ADMIN_TOKEN=hunter2"}},
 		"serve-environment-bad": {args: serve(), env: []string{"HEADGATE_STORE=redis://:hunter2@"}},
 	} {
@@ -153,11 +167,58 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// TestEmptyEnvironment: a variable that is there and empty, as compose files leave it, is none.
+func TestEmptyEnvironment(t *testing.T) {
+	t.Parallel()
+	got := runBinary(t, []string{"HEADGATE_JSON=", "HEADGATE_STORE=", "HEADGATE_NAMESPACE="}, "test", "pass.test")
+	if want := runBinary(t, nil, "test", "pass.test"); got != want || got.code != 0 {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestFirstSignalEnds what has nothing to end in order: here, a command that waits for a pipe which nobody writes to.
+func TestFirstSignalEnds(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"check"}, {"test"}, {"serve", "--upstream", "http://127.0.0.1:9", "--policy"}} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			pipe := filepath.Join(t.TempDir(), "pipe")
+			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+				t.Skip(err)
+			}
+			cmd := command(t.Context(), nil, append(args, pipe)...)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			// It has begun to wait once the pipe can be opened for writing: opened, and not written to.
+			writer, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer writer.Close()
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			select {
+			case <-ended:
+			case <-time.After(20 * time.Second):
+				t.Error("the first SIGTERM did not end it")
+			}
+		})
+	}
+}
+
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	got := runBinary(t, nil, "version")
 	if want := regexp.MustCompile(`^headgate \S+( \(\w+\))?, go1\.\S+, \w+/\w+\n$`); got.code != 0 || !want.MatchString(got.stdout) || got.stderr != "" {
 		t.Errorf("got %s", got)
+	}
+	if flag := runBinary(t, nil, "--version"); flag != got {
+		t.Errorf("--version: got %s, want %s", flag, got)
 	}
 	if got := runBinary(t, nil, "version", "--json"); !strings.HasPrefix(got.stdout, `{"version":`) || got.stderr != "" {
 		t.Errorf("got %s", got)

@@ -79,6 +79,7 @@ func newRoot(std streams, started *bool) *cobra.Command {
 			"front of the service. headgate demo shows it in half a minute, with nothing else installed.\n\n" +
 			"Every flag can be given by the environment: --store as HEADGATE_STORE. Results go to stdout, logs to stderr.\n" +
 			"Exit codes: 0 good, 1 the answer is no, 2 bad usage.",
+		Version:       readBuild().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -90,6 +91,7 @@ func newRoot(std streams, started *bool) *cobra.Command {
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetVersionTemplate("headgate {{.Version}}\n")
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
@@ -137,13 +139,13 @@ func atLeastOne(thing string) cobra.PositionalArgs {
 	}
 }
 
-// fromEnvironment sets each flag that is not on the command line from HEADGATE_NAME, if that is there.
+// fromEnvironment sets each flag that is not on the command line from HEADGATE_NAME, if that is there and not empty.
 func fromEnvironment(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 	var first error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name := envName(f.Name)
 		value, ok := lookup(name)
-		if !ok || f.Changed || f.Name == "help" || first != nil {
+		if !ok || value == "" || f.Changed || f.Name == "help" || first != nil {
 			return
 		}
 		if err := cmd.Flags().Set(f.Name, value); err != nil {

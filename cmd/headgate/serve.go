@@ -43,7 +43,10 @@ func newServe(std streams) *cobra.Command {
 			if cfg.Store, err = storeConfig(store, namespace); err != nil {
 				return err
 			}
-			return app.Serve(cmd.Context(), cfg)
+			if cfg.Drain <= 0 {
+				return usagef("--drain %s is not above zero; write at least 1ms", cfg.Drain)
+			}
+			return app.Serve(untilSignal(cmd.Context()), cfg)
 		},
 	}
 	flags := cmd.Flags()

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -70,7 +72,7 @@ func runTest(ctx context.Context, std streams, f testFlags, names []string) erro
 	if err != nil {
 		return err
 	}
-	reports, err := runTests(ctx, files, store)
+	reports, err := runTests(untilSignal(ctx), files, store)
 	if err := errors.Join(err, store.Close()); err != nil {
 		return err
 	}
@@ -92,18 +94,23 @@ func parseTests(names []string) ([]*testlang.File, error) {
 			continue
 		}
 		file, err := testlang.Parse(name, text)
+		if err == nil && !slices.ContainsFunc(file.Cases, func(c *testlang.Case) bool { return len(c.Steps) > 0 }) {
+			err = fmt.Errorf("%s tests nothing: none of its lines begins with at", name)
+		}
 		all = errors.Join(all, err)
 		files = append(files, file)
 	}
 	return files, all
 }
 
+// readTest reads a file, or a pipe, up to what a test file may have and a byte more, which the parser refuses.
 func readTest(name string) ([]byte, error) {
-	info, err := os.Stat(name)
-	if err == nil && info.Size() > testlang.MaxFileSize {
-		return nil, fmt.Errorf("%s is larger than %d bytes", name, testlang.MaxFileSize)
+	f, err := os.Open(name)
+	var text []byte
+	if err == nil {
+		defer f.Close()
+		text, err = io.ReadAll(io.LimitReader(f, testlang.MaxFileSize+1))
 	}
-	text, err := os.ReadFile(name)
 	var path *os.PathError
 	if errors.As(err, &path) {
 		return nil, fmt.Errorf("%s cannot be read: %w", name, path.Err)
@@ -115,6 +122,9 @@ func runTests(ctx context.Context, files []*testlang.File, store *app.Store) ([]
 	var all []tested
 	for _, file := range files {
 		report, err := testlang.Run(ctx, file, testlang.Config{Limiter: store.Limiter, Compile: app.CompilePolicy})
+		if errors.Is(err, context.Canceled) {
+			return nil, fmt.Errorf("%s: interrupted", file.Name)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file.Name, err)
 		}

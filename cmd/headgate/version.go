@@ -39,6 +39,15 @@ func readBuild() build {
 	return b
 }
 
+// String returns the build in one line.
+func (b build) String() string {
+	text := b.Version
+	if b.Revision != "" {
+		text += " (" + b.Revision + ")"
+	}
+	return text + ", " + b.Go + ", " + b.Platform
+}
+
 func newVersion(std streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -50,11 +59,7 @@ func newVersion(std streams) *cobra.Command {
 			if asJSON {
 				return printJSON(std, b)
 			}
-			text := "headgate " + b.Version
-			if b.Revision != "" {
-				text += " (" + b.Revision + ")"
-			}
-			_, err := fmt.Fprintf(std.out, "%s, %s, %s\n", text, b.Go, b.Platform)
+			_, err := fmt.Fprintf(std.out, "headgate %s\n", b)
 			return err
 		},
 	}
