@@ -38,11 +38,21 @@ func (w *flushingReading) ReadFrom(src io.Reader) (int64, error)  { return w.rea
 func (w *hijackingReading) ReadFrom(src io.Reader) (int64, error) { return w.readFrom(src) }
 func (w *complete) ReadFrom(src io.Reader) (int64, error)         { return w.readFrom(src) }
 
-// record wraps a writer and keeps the optional interfaces that it has.
+// record wraps a writer and keeps the optional interfaces that it has. What http.ResponseController would find below it
+// counts as its own: a handler must not get past the wrapper to a connection that is then not accounted for.
 func record(w http.ResponseWriter) (*recorder, http.ResponseWriter) {
 	r := recorder{ResponseWriter: w}
-	_, flush := w.(http.Flusher)
-	_, hijack := w.(http.Hijacker)
+	flush := reaches(w, func(w http.ResponseWriter) bool {
+		if _, ok := w.(interface{ FlushError() error }); ok {
+			return true
+		}
+		_, ok := w.(http.Flusher)
+		return ok
+	})
+	hijack := reaches(w, func(w http.ResponseWriter) bool {
+		_, ok := w.(http.Hijacker)
+		return ok
+	})
 	_, read := w.(io.ReaderFrom)
 	switch {
 	case flush && hijack && read:
@@ -69,4 +79,18 @@ func record(w http.ResponseWriter) (*recorder, http.ResponseWriter) {
 	}
 	c := &plain{r}
 	return &c.recorder, c
+}
+
+// reaches tells whether a writer, or one that it wraps, has an ability.
+func reaches(w http.ResponseWriter, has func(http.ResponseWriter) bool) bool {
+	for {
+		if has(w) {
+			return true
+		}
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return false
+		}
+		w = u.Unwrap()
+	}
 }

@@ -65,8 +65,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rec, w := record(w)
-	rec.finish = &finisher{verdict: v, ctx: r.Context(), rec: rec}
-	defer rec.finish.release()
+	rec.finish = &finisher{verdict: v, ctx: r.Context(), rec: rec, head: r.Method == http.MethodHead}
+	defer rec.finish.handlerOver()
 	f.apply(w, r, v)
 	rec.finish.returned = true
 }

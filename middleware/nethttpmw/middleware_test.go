@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
@@ -147,6 +148,90 @@ func TestPanicGoesOnAndIsReported(t *testing.T) {
 	if want := (httpverdict.Result{Status: 200, Bytes: 4}); len(got) != 1 || got[0] != want {
 		t.Errorf("Done got %+v, want %+v once", got, want)
 	}
+}
+
+// wrapped is a writer of another middleware that can only be unwrapped.
+type wrapped struct{ w http.ResponseWriter }
+
+func (w wrapped) Header() http.Header         { return w.w.Header() }
+func (w wrapped) Write(p []byte) (int, error) { return w.w.Write(p) }
+func (w wrapped) WriteHeader(status int)      { w.w.WriteHeader(status) }
+func (w wrapped) Unwrap() http.ResponseWriter { return w.w }
+
+// pipeTaken is a writer whose connection can be taken.
+type pipeTaken struct {
+	sink
+	conn net.Conn
+}
+
+func (p pipeTaken) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return p.conn, bufio.NewReadWriter(bufio.NewReader(p.conn), bufio.NewWriter(p.conn)), nil
+}
+
+// A connection that is taken below another middleware's wrapper is waited for all the same, unless its handler panics.
+func TestTakenConnectionIsAccountedFor(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		client, server := net.Pipe()
+		defer client.Close()
+		var done []httpverdict.Result
+		v := &httpverdict.Verdict{Done: func(_ context.Context, res httpverdict.Result) { done = append(done, res) }}
+		var taken net.Conn
+		h := mustNew(t, always(v), Config{})(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			var err error
+			if taken, _, err = http.NewResponseController(w).Hijack(); err != nil {
+				t.Fatal(err)
+			}
+			if panics {
+				panic("broken")
+			}
+		}))
+		func() {
+			defer func() { recover() }()
+			h.ServeHTTP(wrapped{pipeTaken{sink{http.Header{}}, server}}, httptest.NewRequest("GET", "/", nil))
+		}()
+		if panics != (len(done) == 1) {
+			t.Errorf("panics %t: Done was called %d times with the connection open", panics, len(done))
+		}
+		taken.Close()
+		if len(done) != 1 || done[0].Status != http.StatusSwitchingProtocols {
+			t.Errorf("panics %t: Done got %+v, want 101 once", panics, done)
+		}
+	}
+}
+
+func TestHeadHasNoBytes(t *testing.T) {
+	var got httpverdict.Result
+	v := &httpverdict.Verdict{Done: func(_ context.Context, res httpverdict.Result) { got = res }}
+	h := mustNew(t, always(v), Config{})(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }))
+	h.ServeHTTP(sink{http.Header{}}, httptest.NewRequest("HEAD", "/", nil))
+	if want := (httpverdict.Result{Status: 200}); got != want {
+		t.Errorf("Done got %+v, want %+v", got, want)
+	}
+}
+
+// Deadlines and full duplex are reached through the wrapper.
+func TestControllerReachesTheServer(t *testing.T) {
+	v := &httpverdict.Verdict{Done: func(context.Context, httpverdict.Result) {}}
+	server := httptest.NewServer(mustNew(t, always(v), Config{})(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c := http.NewResponseController(w)
+		for name, err := range map[string]error{
+			"SetReadDeadline":  c.SetReadDeadline(time.Now().Add(time.Minute)),
+			"SetWriteDeadline": c.SetWriteDeadline(time.Now().Add(time.Minute)),
+			"EnableFullDuplex": c.EnableFullDuplex(),
+			"Flush":            c.Flush(),
+		} {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})))
+	defer server.Close()
+	res, err := server.Client().Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	server.Client().CloseIdleConnections()
 }
 
 func TestRequestIsNotChanged(t *testing.T) {

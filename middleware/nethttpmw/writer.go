@@ -68,7 +68,7 @@ func (r *recorder) readFrom(src io.Reader) (int64, error) {
 
 // hijack hands out the connection in a form that tells when it is closed: a handler may return long before.
 func (r *recorder) hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, rw, err := r.ResponseWriter.(http.Hijacker).Hijack()
+	conn, rw, err := http.NewResponseController(r.ResponseWriter).Hijack()
 	if err != nil {
 		return conn, rw, err
 	}
@@ -84,21 +84,38 @@ type finisher struct {
 	verdict  *httpverdict.Verdict
 	ctx      context.Context
 	rec      *recorder
+	head     bool // whether the answer has no body, whatever the handler writes
 	returned bool // whether the handler came back rather than panicked
 	hijacked bool
+	once     sync.Once
 	pending  atomic.Int32 // what is awaited beside the handler
 	sent     atomic.Int64 // bytes written to a hijacked connection
 }
 
-// release is called when the handler is over and when a hijacked connection is closed; the last of them reports.
+// release is called when the handler is over and when a hijacked connection is closed; the last of them reports. It does
+// not wait for the connection of a handler that panicked: nobody may be left to close it.
 func (f *finisher) release() {
 	if f.pending.Add(-1) < 0 {
-		f.verdict.Finish(f.ctx, f.result())
+		f.report()
 	}
+}
+
+func (f *finisher) handlerOver() {
+	if !f.returned {
+		f.report()
+	}
+	f.release()
+}
+
+func (f *finisher) report() {
+	f.once.Do(func() { f.verdict.Finish(f.ctx, f.result()) })
 }
 
 func (f *finisher) result() httpverdict.Result {
 	res := httpverdict.Result{Status: f.rec.status, Bytes: f.rec.bytes}
+	if f.head {
+		res.Bytes = 0
+	}
 	switch {
 	case f.hijacked:
 		res.Status = http.StatusSwitchingProtocols
