@@ -201,8 +201,9 @@ func TestFlood(t *testing.T) {
 	if leaks.Load() > 0 {
 		t.Errorf("the denied key passed %d times", leaks.Load())
 	}
-	// Half of the keys for one slot; one is the attacker's. The rest shares a bucket of 2.
-	if got := allowed.Load(); got != 10_000-1+2 {
+	// Half of the keys for one slot; one is the attacker's. The rest shares a bucket of 2. The sweeper may take away an
+	// entry that was made and not yet charged; the key that gets the room begins with what the others share.
+	if got := allowed.Load(); got > 10_000-1+2 || got < 9_900 {
 		t.Errorf("%d of the flood were allowed", got)
 	}
 	if got := s.Stats(); got.Keys > 10_000 || got.Overflowed < flood-10_000 {
