@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -152,6 +153,9 @@ func parseUpstream(text string) (upstream, error) {
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return fail("has more than scheme, host, port and path")
 	case u.Port() != "":
+		if n, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || n == 0 {
+			return fail("has a port outside 1 to 65535")
+		}
 		port = u.Port()
 	}
 	up := upstream{scheme: strings.Replace(u.Scheme, "h2c", "http", 1), host: joinHostPort(u.Hostname(), port), h2c: u.Scheme == "h2c"}

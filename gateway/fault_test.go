@@ -276,6 +276,8 @@ func TestNewRefuses(t *testing.T) {
 		{"no scheme but a name", Config{Upstream: "localhost:9000", Decider: ok}, "is not a URL"},
 		{"other scheme", Config{Upstream: "ftp://x", Decider: ok}, "has no scheme out of http, https and h2c"},
 		{"no host", Config{Upstream: "http://:80", Decider: ok}, "has no host"},
+		{"port zero", Config{Upstream: "http://x:0", Decider: ok}, "has a port outside 1 to 65535"},
+		{"large port", Config{Upstream: "http://x:65536", Decider: ok}, "has a port outside 1 to 65535"},
 		{"query", Config{Upstream: "http://x/?a=1", Decider: ok}, "has more than scheme, host, port and path"},
 		{"password", Config{Upstream: "http://u:secret@x/", Decider: ok}, `upstream "http://…@x/" has more than`},
 		{"bad path", Config{Upstream: "http://x/%00", Decider: ok}, "has a malformed path"},
