@@ -179,14 +179,14 @@ func TestEmptyEnvironment(t *testing.T) {
 // TestFirstSignalEnds what has nothing to end in order: here, a command that waits for a pipe which nobody writes to.
 func TestFirstSignalEnds(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"check"}, {"test"}, {"serve", "--upstream", "http://127.0.0.1:9", "--policy"}} {
-		t.Run(args[0], func(t *testing.T) {
+	for _, name := range []string{"check", "test"} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pipe := filepath.Join(t.TempDir(), "pipe")
 			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 				t.Skip(err)
 			}
-			cmd := command(t.Context(), nil, append(args, pipe)...)
+			cmd := command(t.Context(), nil, name, pipe)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
