@@ -14,7 +14,7 @@ func (s *Store) attempt(ctx context.Context, b *batch) (f fate, again bool) {
 	if len(b.sent) == 0 {
 		return fateRefused, false // all have left
 	}
-	script := b.sent[0].script
+	script := b.script(&s.scripts)
 	text := unsafe.String(unsafe.SliceData(arg), len(arg)) // arg is not written to again
 	start := time.Now()
 	reply, err := s.client.EvalSHA(ctx, script.sha, keys, text)
@@ -24,6 +24,9 @@ func (s *Store) attempt(ctx context.Context, b *batch) (f fate, again bool) {
 		}
 	}
 	took := time.Since(start)
+	if s.broken.Load() != (err != nil) {
+		s.broken.Store(err != nil)
+	}
 	if err == nil {
 		s.cfg.Observer.Call(script.name, len(b.sent), took, "")
 		s.deliver(b, reply)
@@ -72,6 +75,7 @@ func (b *batch) prepare(s *Store) (keys []string, arg []byte) {
 		}
 		return first.raw.keys, first.raw.arg
 	}
+	b.shortcut = s.scripts.one != nil
 	return b.build(s.bounds)
 }
 

@@ -16,6 +16,8 @@ type batch struct {
 	specs   []spec
 	kinds   uint16
 	size    int // bytes of the last body, to begin the next with
+
+	shortcut bool // whether there is a script for lone plain charges
 }
 
 func newBatch() *batch { return &batch{index: make(map[string]int, maxBatchKeys)} }
@@ -73,6 +75,19 @@ func (b *batch) placeSets(live, gone string) int {
 	return at
 }
 
+// lone tells whether the batch is one plain charge, which has a script of its own.
+func (b *batch) lone() bool {
+	return len(b.sent) == 1 && b.sent[0].plain && len(b.sent[0].charges) == 1 && b.shortcut && b.sent[0].marks == nil && b.sent[0].what == 0
+}
+
+// script returns the script that the batch is for.
+func (b *batch) script(all *scripts) *script {
+	if o := b.sent[0]; o.script != all.take || !b.lone() {
+		return o.script
+	}
+	return all.one
+}
+
 // encode writes the head, the specs and the ops. The specs are known once the ops are written, so those are written apart.
 func (b *batch) encode(bounds func(headgate.Limit, int64) [4]int64) []byte {
 	var space [2048]byte
@@ -92,7 +107,9 @@ func (b *batch) encode(bounds func(headgate.Limit, int64) [4]int64) []byte {
 	for i := range b.specs {
 		arg = b.specs[i].append(arg)
 	}
-	arg = append(arg, body...)
+	if !b.lone() {
+		arg = append(arg, body...)
+	}
 	b.size = len(arg)
 	return arg
 }

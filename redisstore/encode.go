@@ -22,7 +22,7 @@ const (
 	kindNothing
 )
 
-// The formats of states, as state.lua knows them.
+// The formats of states, as head.lua knows them.
 const (
 	formatWholeTokens byte = iota + 1
 	formatTokens

@@ -11,7 +11,8 @@ import (
 // lane is a queue of ops whose keys may be in one call: all of them, or on a cluster those of one shard. What waits while
 // the wire is busy goes together; there is no timer, and where nothing is on the wire an op is sent at once.
 //
-// A call runs in a goroutine of its own, never in that of a caller: a caller leaves at its deadline whatever the client does.
+// A call runs in a goroutine of its own, so that a caller leaves at its deadline whatever the client does; but that of a lone
+// take in the caller's own, where the client is known to come back in time.
 type lane struct {
 	s *Store
 
@@ -43,13 +44,42 @@ func (l *lane) submit(o *op) *headgate.Error {
 	return nil
 }
 
+// alone sends an op in the caller's own goroutine, if nothing else waits or is on the wire, and reports whether it did. The op
+// has its answer then. It is for a caller who can wait as long as the client may, which is as long as the store's time-out.
+func (l *lane) alone(o *op) bool {
+	l.mu.Lock()
+	if l.closed || l.inFlight > 0 || l.head < len(l.queue) {
+		l.mu.Unlock()
+		return false
+	}
+	l.inFlight++
+	l.s.senders.Add(1)
+	l.mu.Unlock()
+	defer l.s.senders.Done()
+	o.state.Store(opQueued)
+	b := l.s.batches.Get().(*batch)
+	b.ops = append(b.ops[:0], o)
+	if l.s.call(b, o.deadline) {
+		l.s.batches.Put(b)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.head == len(l.queue) {
+		l.inFlight--
+		return true
+	}
+	l.s.senders.Add(1) // others have come meanwhile
+	go l.send()
+	return true
+}
+
 // send makes calls until nothing waits.
 func (l *lane) send() {
 	defer l.s.senders.Done()
 	b := l.s.batches.Get().(*batch)
 	for l.next(b) {
 		w := l.watch()
-		clean := l.s.call(b)
+		clean := l.s.call(b, time.Now().Add(l.s.cfg.Timeout+l.s.cfg.ConnectTimeout))
 		if !clean {
 			b = newBatch() // the client may still hold on to what it was given
 		}
@@ -165,8 +195,8 @@ func (w *watcher) returned() bool {
 }
 
 // call sends a batch and gives every op of it an answer. It reports whether the client is done with what it was given.
-func (s *Store) call(b *batch) (clean bool) {
-	ctx, cancel := context.WithTimeout(s.base, s.cfg.Timeout+s.cfg.ConnectTimeout)
+func (s *Store) call(b *batch, deadline time.Time) (clean bool) {
+	ctx, cancel := context.WithDeadline(s.base, deadline)
 	defer cancel()
 	wait := time.Millisecond
 	apart := false

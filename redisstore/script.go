@@ -9,12 +9,18 @@ import (
 
 // The parts of the scripts. What each takes and returns stands at its head.
 var (
-	//go:embed lua/state.lua
-	stateLua string
+	//go:embed lua/head.lua
+	headLua string
+	//go:embed lua/states.lua
+	statesLua string
+	//go:embed lua/exact.lua
+	exactLua string
 	//go:embed lua/limits.lua
 	limitsLua string
 	//go:embed lua/holders.lua
 	holdersLua string
+	//go:embed lua/one.lua
+	oneLua string
 	//go:embed lua/take.lua
 	takeLua string
 	//go:embed lua/refund.lua
@@ -39,14 +45,18 @@ func newScript(name string, parts ...string) *script {
 }
 
 type scripts struct {
-	take, refund, slots, inspect, reset *script
+	take, one, refund, slots, inspect, reset *script
 }
 
 func newScripts() scripts {
+	onStates := func(name, own string) *script {
+		return newScript(name, headLua, statesLua, exactLua, limitsLua, holdersLua, own)
+	}
 	return scripts{
-		take:    newScript("take", stateLua, limitsLua, holdersLua, takeLua),
-		refund:  newScript("refund", stateLua, limitsLua, holdersLua, refundLua),
-		slots:   newScript("slots", stateLua, limitsLua, holdersLua, slotsLua),
+		take:    onStates("take", takeLua),
+		one:     newScript("take", headLua, exactLua, limitsLua, oneLua),
+		refund:  onStates("refund", refundLua),
+		slots:   onStates("slots", slotsLua),
 		inspect: newScript("inspect", inspectLua),
 		reset:   newScript("reset", resetLua),
 	}

@@ -38,6 +38,7 @@ type Store struct {
 	queued  atomic.Int64 // ops that wait to be sent
 	stuck   atomic.Int64 // calls whose place on the wire was given away
 	spreads atomic.Int64 // takes over several shards that are under way
+	broken  atomic.Bool  // the last call got no answer
 
 	complained atomic.Int64     // when a failure was logged, ns
 	wall       func() time.Time // the clock of this machine
@@ -166,6 +167,15 @@ func timeError(err error) *headgate.Error {
 
 // run sends an op and waits for its answer. After an error the op is gone; else give it back with free.
 func (s *Store) run(ctx context.Context, l *lane, o *op, wall time.Time) *headgate.Error {
+	if s.patient(ctx, o) && l.alone(o) {
+		<-o.done
+		if o.err != nil {
+			err := o.err
+			s.free(o)
+			return err
+		}
+		return nil
+	}
 	if err := l.submit(o); err != nil {
 		s.free(o)
 		return err
@@ -175,6 +185,16 @@ func (s *Store) run(ctx context.Context, l *lane, o *op, wall time.Time) *headga
 		s.free(o)
 	}
 	return err
+}
+
+// patient tells whether a caller can wait for the client itself: it has no earlier deadline than the store's, and the
+// client is ours, keeps to deadlines, and is connected, as far as the last call knows.
+func (s *Store) patient(ctx context.Context, o *op) bool {
+	if s.owned == nil || s.broken.Load() {
+		return false
+	}
+	own, ok := ctx.Deadline()
+	return !ok || !own.Before(o.deadline)
 }
 
 // free gives an op back once nothing of its answer is needed.

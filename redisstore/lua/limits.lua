@@ -57,7 +57,7 @@ if kinds % 4 >= 2 then
     local at = now + d + (n == p[3] and p[5] or n * p[7])
     return spack('<c0i7', p[4], at), at
   end
-  left[1] = function(p, d) return floor((p[6] - d) / p[7]) end
+  left[1] = general and function(p, d) return floor((p[6] - d) / p[7]) end
 end
 
 if kinds % 8 >= 4 then
@@ -93,7 +93,7 @@ if kinds % 8 >= 4 then
     if f >= p[11] then us, f = us + 1, f - p[11] end
     return spack('<c0i7I7', p[4], us, f), us
   end
-  left[2] = function(p, d, frac)
+  left[2] = general and function(p, d, frac)
     local us, f = p[7] - d, p[8] - frac
     if f < 0 then us, f = us - 1, f + p[11] end
     return rare().units(us, f, p[9], p[10], p[11], p[12])
@@ -146,7 +146,7 @@ if kinds % 32 >= 8 then
     return lookFixed(p, s)
   end
   pay[3], pay[4] = payFixed, payFixed
-  left[3] = function(p, start, stop, count) return max(0, p[5] - count) end
+  left[3] = general and function(p, start, stop, count) return max(0, p[5] - count) end
   left[4] = left[3]
 end
 
@@ -195,7 +195,7 @@ if kinds % 64 >= 32 then
     if #s == 8 then return false end
     return s, sunpack('<i7', s, #s - 6) + p[6]
   end
-  left[5] = function(p, s, from) return max(0, p[5] - (#s - from + 1) / 7) end
+  left[5] = general and function(p, s, from) return max(0, p[5] - (#s - from + 1) / 7) end
 end
 
 -- Sliding windows: x has the counts, from the deciding cell back, y is the start of that cell, z how far inside it is.
@@ -273,7 +273,7 @@ if kinds % 128 >= 64 then
     if n == 2 then return spack('<c0i7BI6I6', p[4], start, 2, v[first], v[last]), due end
     return spack('<c0i7B' .. rep('I6', n), p[4], start, n, unpack(v, first, last)), due
   end
-  left[6] = function(p, v, start, inside)
+  left[6] = general and function(p, v, start, inside)
     local length, k, room = p[6], p[7], p[5]
     for i = 1, k do room = room - (v[i] or 0) end
     local old, within, fits = v[k + 1] or 0, length - inside, rare().fits
@@ -345,7 +345,7 @@ if kinds % 256 >= 128 then
     end
     return spack('<c0i7I7I7', p[4], now + (d - last), frac, last), now + d
   end
-  left[7] = function(p, d, frac)
+  left[7] = general and function(p, d, frac)
     if p[9] ~= NO_SPAN and (d > p[9] or (d == p[9] and frac > 0)) then return 0 end
     if p[7] == NO_SPAN then return p[3] end
     local us, f = p[7] - d, p[8] - frac
@@ -360,5 +360,5 @@ if kinds % 1024 >= 512 then
   SPEC[9] = '<BBI5'
   look[9] = function(p, s) return nil, nil, nil, s and true or false, p[3] == 0 end
   pay[9] = function() return false end
-  left[9] = function() return 0 end
+  left[9] = general and function() return 0 end
 end

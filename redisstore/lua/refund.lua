@@ -1,6 +1,6 @@
 -- refund.lua gives back what takes charged, as far as it is still in time.
 --
--- KEYS, ARGV[1]: see state.lua. A spec's cost is the units to give back. After the specs, for each charge (takes is their
+-- KEYS, ARGV[1]: see head.lua. A spec's cost is the units to give back. After the specs, for each charge (takes is their
 -- number): spec B, key H, mark i7; if it is a concurrency limit: index of its sets H, holder: length B, bytes.
 --
 -- Returns now i8, states of an unknown format H, then a byte for each charge: 1 given back, 0 too late and nothing was written, 32 the

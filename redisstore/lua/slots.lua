@@ -1,6 +1,6 @@
 -- slots.lua renews or releases the slot of one holder.
 --
--- KEYS, ARGV[1]: see state.lua; one spec, a concurrency limit. Then: what B (1 renew, 2 release), key H, index of the sets H,
+-- KEYS, ARGV[1]: see head.lua; one spec, a concurrency limit. Then: what B (1 renew, 2 release), key H, index of the sets H,
 -- holder: length B, bytes.
 --
 -- Returns now i8, states of an unknown format H, B: 1 the slot was alive, 0 it was not, 64 a key is of a foreign type and nothing ran.

@@ -2,7 +2,7 @@
 -- everything, then notes what to write if all of it passes; Redis is written to at the end (of sets of holders, as each take
 -- passes). Nothing raises once something is written, and a take that cannot be decided is as if it had not been sent.
 --
--- KEYS, ARGV[1]: see state.lua; at most 255 specs. After the specs, for each take: charges B, whether it is plain B, then for
+-- KEYS, ARGV[1]: see head.lua; at most 255 specs. After the specs, for each take: charges B, whether it is plain B, then for
 -- each charge:
 --   spec B (from 1), key H (index in KEYS); if the spec has a lockout, its key H; if it is a concurrency limit, the index of
 --   its sets H and the holder: length B, bytes.
@@ -186,58 +186,90 @@ if general then
   end
 end
 
--- A plain take is one or more paying charges without lockouts or holders. Most are; what is left over is for take.
-local X, Y, Z, D, F, O, J, Q, V = {}, {}, {}, {}, {}, {}, {}, {}, {}
+-- A plain take is one or more paying charges without lockouts or holders. Most are, and most of one; what is left over is
+-- for take.
+local X, Y, Z, D, F, V, O, J, Q
+local function several(n)
+  if not X then X, Y, Z, D, F, V, O, J, Q = {}, {}, {}, {}, {}, {}, {}, {}, {} end
+  local pass, bad = true, false
+  for i = 1, n do
+    local spec, lo, hi = byte(a, pos, pos + 2)
+    local p, k = P[spec], lo + 256 * hi
+    pos = pos + 3
+    local s, fits = N[k], nil
+    if s == nil then s = S[k] end
+    X[i], Y[i], Z[i], D[i], fits, F[i], O[i] = look[p[1]](p, s)
+    J[i], Q[i] = k, p
+    V[i] = p[3] == 0 or (fits and p[2] == 0)
+    pass = pass and V[i]
+    if p[1] == 4 and not X[i] then bad = true end
+  end
+  if bad then
+    m = m + 1
+    out[m] = rep(' ', n) -- 32: the clocks differ
+    return
+  end
+  for i = 1, n do
+    local p, s, flag = Q[i], F[i], nil
+    local pays = p[3] > 0
+    if pays and (pass or D[i]) then
+      local k = J[i]
+      if N[k] == nil then
+        writes = writes + 1
+        W[writes], E[k] = k, O[i]
+      end
+      N[k], T[k] = pay[p[1]](p, pass and p[3] or 0, X[i], Y[i], Z[i])
+    end
+    if not V[i] then
+      flag = s and '\2' or '\0'
+    elseif pass and pays then
+      flag = s and '\7' or '\5'
+    else
+      flag = s and '\3' or '\1'
+    end
+    m = m + 1
+    out[m] = flag
+    if s then
+      m = m + 1
+      out[m] = s
+    end
+  end
+end
+
 for _ = 1, takes do
-  local n, plain = byte(a, pos, pos + 1)
+  local n, plain, spec, lo, hi = byte(a, pos, pos + 4)
   pos = pos + 2
   if plain == 0 then
     take(n)
+  elseif n > 1 then
+    several(n)
   else
-    local pass, bad = true, false
-    for i = 1, n do
-      local spec, lo, hi = byte(a, pos, pos + 2)
-      local p, k = P[spec], lo + 256 * hi
-      pos = pos + 3
-      local s = N[k]
-      if s == nil then s = S[k] end
-      local fits
-      X[i], Y[i], Z[i], D[i], fits, F[i], O[i] = look[p[1]](p, s)
-      J[i], Q[i] = k, p
-      if p[3] > 0 and (not fits or p[2] > 0) then
-        pass, V[i] = false, false
-      else
-        V[i] = true
+    local p, k, flag = P[spec], lo + 256 * hi, nil
+    pos = pos + 3
+    local s, cost = N[k], p[3]
+    if s == nil then s = S[k] end
+    local x, y, z, dirty, fits, found, old = look[p[1]](p, s)
+    local pays = fits and cost > 0 and p[2] == 0
+    if pays or (dirty and cost > 0) then
+      if N[k] == nil then
+        writes = writes + 1
+        W[writes], E[k] = k, old
       end
-      if p[1] == 4 and not X[i] then bad = true end
+      N[k], T[k] = pay[p[1]](p, pays and cost or 0, x, y, z)
     end
-    if bad then
-      m = m + 1
-      out[m] = rep(' ', n) -- 32: the clocks differ
+    if pays then
+      flag = found and '\7' or '\5'
+    elseif cost == 0 then
+      flag = found and '\3' or '\1'
     else
-      for i = 1, n do
-        local p, s, flag = Q[i], F[i], nil
-        local cost = p[3]
-        if pass and cost > 0 or D[i] and cost > 0 then
-          local k = J[i]
-          if N[k] == nil then
-            writes = writes + 1
-            W[writes], E[k] = k, O[i]
-          end
-          N[k], T[k] = pay[p[1]](p, pass and cost or 0, X[i], Y[i], Z[i])
-        end
-        if V[i] then
-          if pass and cost > 0 then flag = s and '\7' or '\5' else flag = s and '\3' or '\1' end
-        else
-          flag = s and '\2' or '\0'
-        end
-        m = m + 1
-        out[m] = flag
-        if s then
-          m = m + 1
-          out[m] = s
-        end
-      end
+      flag = found and '\2' or '\0'
+    end
+    if p[1] == 4 and not x then flag, found = ' ', nil end -- 32: the clocks differ
+    m = m + 1
+    out[m] = flag
+    if found then
+      m = m + 1
+      out[m] = found
     end
   end
 end
