@@ -167,6 +167,28 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// TestTerminal: a terminal is asked nothing. One that does not answer, as in many a pipeline, would hold every command up,
+// and the question would stand in what the command prints.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	script, err := exec.LookPath("script")
+	if err != nil {
+		t.Skip("no script(1), which makes a terminal")
+	}
+	for command, want := range map[string]string{
+		"version":             strings.TrimSpace(runBinary(t, nil, "version").stdout),
+		"check missing.yaml":  "headgate: policy missing.yaml cannot be opened: no such file or directory",
+		"serve --policy none": "headgate: --upstream is missing; see headgate serve --help",
+	} {
+		cmd := exec.CommandContext(t.Context(), script, "-qec", "exec "+binary+" "+command, "/dev/null")
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "SHELL=/bin/sh"}
+		out, _ := cmd.CombinedOutput() // the code is that of the command, which may be bad usage
+		if got := strings.TrimSpace(string(out)); got != want {
+			t.Errorf("%s: got %q, want %q", command, got, want)
+		}
+	}
+}
+
 // TestEmptyEnvironment: a variable that is there and empty, as compose files leave it, is none.
 func TestEmptyEnvironment(t *testing.T) {
 	t.Parallel()

@@ -2,13 +2,16 @@
 package demoview
 
 import (
-	"context"
 	"errors"
 	"io"
+	"os"
+	"strings"
+	"sync"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/lipgloss"
+	"github.com/muesli/cancelreader"
+	"golang.org/x/term"
 
 	"github.com/headgate-io/headgate/demo"
 )
@@ -16,37 +19,123 @@ import (
 // LiveEvery is how often the live view wants a snapshot.
 const LiveEvery = 500 * time.Millisecond
 
-// Live is a view that fills a terminal.
+// What a terminal is told. It is asked nothing: one that does not answer would hold the program up.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l" // a screen of its own, no cursor
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
+	toTop       = "\x1b[H"
+	endLine     = "\x1b[K" // clears what was there before
+	endScreen   = "\x1b[J"
+)
+
+// Live is a view that fills a terminal. It is safe for concurrent use.
 type Live struct {
-	program *tea.Program
-	done    chan error
+	out  io.Writer
+	keys cancelreader.CancelReader // nil without a keyboard
+	done chan struct{}             // closes when the keyboard is read no more
+	calm func() error              // gives the keyboard its old mode
+
+	mu  sync.Mutex
+	m   model
+	err error // of the first write that failed: nothing is drawn after it
 }
 
 // StartLive takes over the terminal out and, if in is not nil, its keyboard. quit is called when the person at it wants
 // to end; the view stays until Close. Close must be called.
 func StartLive(in io.Reader, out io.Writer, quit func()) *Live {
-	m := model{style: newStyles(lipgloss.NewRenderer(out)), quit: quit, width: 80, height: 24}
 	l := &Live{
-		program: tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithAltScreen(), tea.WithoutSignalHandler()),
-		done:    make(chan error, 1),
+		out: out, done: make(chan struct{}), calm: func() error { return nil },
+		m: model{style: newStyles(lipgloss.NewRenderer(out)), quit: quit, width: 80, height: 24},
 	}
-	go func() {
-		_, err := l.program.Run()
-		l.done <- err
-	}()
+	l.write(enterScreen)
+	l.draw()
+	if in != nil {
+		l.listen(in)
+	} else {
+		close(l.done)
+	}
 	return l
 }
 
+// listen reads the keyboard, key by key and without an echo. One that cannot be read so is left alone: Ctrl-C still ends.
+func (l *Live) listen(in io.Reader) {
+	if f, ok := in.(*os.File); ok {
+		before, err := term.MakeRaw(int(f.Fd()))
+		if err != nil {
+			close(l.done)
+			return
+		}
+		l.calm = func() error { return term.Restore(int(f.Fd()), before) }
+	}
+	keys, err := cancelreader.NewReader(in)
+	if err != nil {
+		close(l.done)
+		return
+	}
+	l.keys = keys
+	go func() {
+		defer close(l.done)
+		for chunk := make([]byte, 64); ; {
+			n, err := keys.Read(chunk)
+			if err != nil {
+				return
+			}
+			l.press(string(chunk[:n]))
+		}
+	}()
+}
+
+func (l *Live) press(keys string) {
+	l.mu.Lock()
+	ends := l.m.press(keys)
+	l.mu.Unlock()
+	if ends {
+		l.draw()
+		l.m.quit()
+	}
+}
+
 // Watch shows a snapshot. It is what [demo.Config.Watch] asks for.
-func (l *Live) Watch(s demo.Snapshot) { l.program.Send(s) }
+func (l *Live) Watch(s demo.Snapshot) {
+	l.mu.Lock()
+	l.m.see(s)
+	l.mu.Unlock()
+	l.draw()
+}
+
+// draw fills the screen, in the size that it has by now.
+func (l *Live) draw() {
+	l.mu.Lock()
+	if f, ok := l.out.(*os.File); ok {
+		if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 && height > 0 {
+			l.m.width, l.m.height = width, height
+		}
+	}
+	picture := l.m.render()
+	l.mu.Unlock()
+	// A raw terminal needs the carriage return.
+	l.write(toTop + strings.ReplaceAll(picture, "\n", endLine+"\r\n") + endLine + endScreen)
+}
+
+func (l *Live) write(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		_, l.err = io.WriteString(l.out, text)
+	}
+}
 
 // Close gives the terminal back.
 func (l *Live) Close() error {
-	l.program.Quit()
-	if err := <-l.done; err != nil && !errors.Is(err, context.Canceled) {
-		return err
+	// A reader that cannot be cancelled, which no terminal is, ends with its next key.
+	if l.keys != nil && l.keys.Cancel() {
+		<-l.done
+		_ = l.keys.Close() // what it read from stays open
 	}
-	return nil
+	l.write(leaveScreen)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return errors.Join(l.calm(), l.err)
 }
 
 // model is the state of the view: the latest snapshot, and enough of those before to draw rates.
@@ -61,28 +150,19 @@ type model struct {
 // keep bounds the snapshots that are kept: as many as a very wide terminal has columns.
 const keep = 400
 
-// Init implements [tea.Model].
-func (m model) Init() tea.Cmd { return nil }
-
-// Update implements [tea.Model].
-func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	switch msg := msg.(type) {
-	case tea.WindowSizeMsg:
-		m.width, m.height = msg.Width, msg.Height
-	case demo.Snapshot:
-		m.past = append(m.past, msg)
-		if len(m.past) > keep {
-			m.past = append([]demo.Snapshot(nil), m.past[len(m.past)-keep:]...)
-		}
-	case tea.KeyMsg:
-		switch msg.String() {
-		case "q", "esc", "ctrl+c":
-			m.leaving = true
-			m.quit()
-		}
+func (m *model) see(s demo.Snapshot) {
+	m.past = append(m.past, s)
+	if len(m.past) > keep {
+		m.past = append([]demo.Snapshot(nil), m.past[len(m.past)-keep:]...)
 	}
-	return m, nil
 }
 
-// View implements [tea.Model].
-func (m model) View() string { return m.render() }
+// press reports whether keys ask to end, for the first time. An escape that comes with more is another key, such as an
+// arrow.
+func (m *model) press(keys string) bool {
+	if m.leaving || !strings.ContainsAny(keys, "qQ\x03") && keys != "\x1b" || len(keys) > 1 && keys[0] == 0x1b {
+		return false
+	}
+	m.leaving = true
+	return true
+}

@@ -10,21 +10,20 @@ import (
 	"github.com/headgate-io/headgate/demo"
 )
 
-// styles are the colours of the view; a terminal without colours shows the same text.
+// styles are the colours of the view; a terminal without colours shows the same text. They are the terminal's own, which
+// its theme makes readable, so nobody need ask whether it is light or dark.
 type styles struct {
 	title, dim, good, bad, note, label lipgloss.Style
 }
 
 func newStyles(r *lipgloss.Renderer) styles {
-	colour := func(light, dark string) lipgloss.Style {
-		return r.NewStyle().Foreground(lipgloss.AdaptiveColor{Light: light, Dark: dark})
-	}
+	colour := func(number string) lipgloss.Style { return r.NewStyle().Foreground(lipgloss.Color(number)) }
 	return styles{
-		title: colour("24", "81").Bold(true),
-		dim:   colour("243", "245"),
-		good:  colour("28", "78"),
-		bad:   colour("160", "203"),
-		note:  colour("130", "215"),
+		title: colour("6").Bold(true),
+		dim:   r.NewStyle().Faint(true),
+		good:  colour("2"),
+		bad:   colour("1"),
+		note:  colour("3"),
 		label: r.NewStyle().Bold(true),
 	}
 }

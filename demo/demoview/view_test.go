@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/lipgloss"
 	"go.uber.org/goleak"
 
@@ -66,12 +65,11 @@ func course(to time.Duration) []demo.Snapshot {
 }
 
 func show(width, height int, past []demo.Snapshot) model {
-	var m tea.Model = model{style: newStyles(lipgloss.NewRenderer(io.Discard)), quit: func() {}, width: 80, height: 24}
-	m, _ = m.Update(tea.WindowSizeMsg{Width: width, Height: height})
+	m := model{style: newStyles(lipgloss.NewRenderer(io.Discard)), width: width, height: height}
 	for _, s := range past {
-		m, _ = m.Update(s)
+		m.see(s)
 	}
-	return m.(model)
+	return m
 }
 
 func TestRender(t *testing.T) {
@@ -85,7 +83,7 @@ func TestRender(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			golden(t, name, m.View())
+			golden(t, name, m.render())
 		})
 	}
 }
@@ -96,7 +94,7 @@ func TestRenderFits(t *testing.T) {
 	for _, past := range [][]demo.Snapshot{nil, course(LiveEvery), course(30 * time.Second), make([]demo.Snapshot, keep+50)} {
 		for _, width := range []int{1, 10, 39, 40, 41, 80, 141, 500} {
 			for _, height := range []int{1, 2, 10, 19, 20, 24, 200} {
-				lines := strings.Split(show(width, height, past).View(), "\n")
+				lines := strings.Split(show(width, height, past).render(), "\n")
 				if len(past) > 0 && len(lines) > max(height, 2) {
 					t.Errorf("%dx%d: %d lines", width, height, len(lines))
 				}
@@ -112,23 +110,18 @@ func TestRenderFits(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	for key, ends := range map[string]bool{"q": true, "ctrl+c": true, "esc": true, "x": false} {
-		quit := 0
+	for keys, ends := range map[string]bool{
+		"q": true, "Q": true, "\x03": true, "\x1b": true, "xq": true, "x": false, "": false, "\x1b[A": false, "\x1b[q": false,
+	} {
 		m := show(80, 24, course(time.Second))
-		m.quit = func() { quit++ }
-		msg := tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(key)}
-		switch key {
-		case "ctrl+c":
-			msg = tea.KeyMsg{Type: tea.KeyCtrlC}
-		case "esc":
-			msg = tea.KeyMsg{Type: tea.KeyEsc}
+		if got := m.press(keys); got != ends {
+			t.Errorf("%q: got %v, want %v", keys, got, ends)
 		}
-		after, _ := m.Update(msg)
-		if (quit == 1) != ends {
-			t.Errorf("%s: quit was called %d times", key, quit)
+		if said := strings.Contains(m.render(), "closing"); said != ends {
+			t.Errorf("%q: the view says that it closes: %v", keys, said)
 		}
-		if said := strings.Contains(after.View(), "closing"); said != ends {
-			t.Errorf("%s: the view says that it closes: %v", key, said)
+		if m.press(keys) {
+			t.Errorf("%q ends twice", keys)
 		}
 	}
 }
@@ -155,7 +148,7 @@ func TestLive(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"HEADGATE demo", "\x1b[?1049h", "\x1b[?1049l"} {
+	for _, want := range []string{"HEADGATE demo", "closing", enterScreen, leaveScreen} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output has no %q", want)
 		}

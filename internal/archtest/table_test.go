@@ -17,7 +17,7 @@ var (
 	sqlDrivers = []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"}
 	grpc       = []string{"google.golang.org/grpc", "google.golang.org/genproto", "google.golang.org/protobuf", "github.com/envoyproxy/go-control-plane"}
 	cli        = []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}
-	terminal   = []string{"github.com/charmbracelet/bubbletea", "github.com/charmbracelet/lipgloss", "github.com/charmbracelet/x", "golang.org/x/term"}
+	terminal   = []string{"github.com/charmbracelet/lipgloss", "github.com/charmbracelet/x", "github.com/muesli/cancelreader", "golang.org/x/term"}
 	network    = []string{"golang.org/x/net"}
 )
 
