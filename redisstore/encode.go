@@ -152,15 +152,16 @@ func appendTokens(b []byte, l headgate.TokenBucket, s *spec) (_ []byte, cost int
 	if rem == 0 {
 		b = putUint(putUint(append(b, formatWholeTokens), uint64(whole), 7), uint64(l.Burst()), 5)
 		b = putUint(putUint(b, uint64(us), 7), uint64(fullUs), 7)
-		return putUint(putUint(b, uint64(whole), 7), uint64(l.Burst()), 5), cost, never
+		b = putUint(putUint(b, uint64(whole), 7), uint64(l.Burst()), 5)
+		return putUint(b, uint64(grid(fullUs)), 7), cost, never
 	}
 	b = putUint(putUint(putUint(append(b, formatTokens), uint64(whole), 7), uint64(rem), 7), uint64(den), 7)
 	b = putUint(b, uint64(l.Burst()), 5)
 	for _, n := range [...]int64{us, frac, fullUs, fullFrac, whole, rem, den} {
 		b = putUint(b, uint64(n), 7)
 	}
-	b = putUint(b, uint64(l.Burst()), 5)
-	return appendPace(b, whole, rem, den), cost, never
+	b = appendPace(putUint(b, uint64(l.Burst()), 5), whole, rem, den)
+	return putUint(b, uint64(grid(fullUs)), 7), cost, never
 }
 
 func appendQueue(b []byte, l headgate.LeakyBucket, s *spec) (_ []byte, cost int64, never bool) {
@@ -197,7 +198,18 @@ func appendQueue(b []byte, l headgate.LeakyBucket, s *spec) (_ []byte, cost int6
 	for _, n := range [...]int64{whole, rem, den} {
 		b = putUint(b, uint64(n), 7)
 	}
-	return appendPace(putUint(b, uint64(capacity), 5), whole, rem, den), cost, never
+	b = appendPace(putUint(b, uint64(capacity), 5), whole, rem, den)
+	return putUint(b, uint64(grid(max(capUs, waitUs))), 7), cost, never
+}
+
+// grid is what the expiry of a bucket's key is rounded up to, in µs: the largest second times a power of two within a
+// sixteenth of the bucket's time to full, and at least a second.
+func grid(full int64) int64 {
+	g := int64(1_000_000)
+	for 32*g <= full {
+		g *= 2
+	}
+	return g
 }
 
 // drained is the time of units that are given back, which a change of the limit can have made longer than 36500 days. No

@@ -5,6 +5,8 @@
 --   pay(p, n, x, y, z)   returns the state with n units charged, 0 to write it as it is, and until when it matters; false if
 --                        nothing is left to be kept
 --   left(p, x, y, z)     returns how many units there is room for
+-- Buckets round until when they matter up to a grid (the last of their numbers), so that a busy key's expiry need not be set
+-- with every charge: it lives up to a sixteenth of its time to full longer.
 -- A spec's numbers: 1 kind, 2 flags, 3 cost, 4 the state's limit part, then by kind as said there. Only the kinds that the
 -- call needs are defined.
 local look, pay, left, SPEC = {}, {}, {}, {}
@@ -36,18 +38,18 @@ if kinds % 8 >= 2 then
 end
 
 if kinds % 4 >= 2 then
-  -- 1: 5 inc, 6 full, 7 whole, 8 burst
-  SPEC[1] = '<BBI5c13I7I7I7I5'
+  -- 1: 5 inc, 6 full, 7 whole, 8 burst, 9 grid
+  SPEC[1] = '<BBI5c13I7I7I7I5I7'
   look[1] = function(p, s)
     local full = p[6]
     if not s then return 0, nil, nil, false, p[5] <= full end
     if #s == 20 then
       local limit, at = sunpack('<c13i7', s)
       if limit == p[4] then
-        local d = at - now
-        if d <= 0 then return 0, nil, nil, false, p[5] <= full, s, at end
-        if d > full then return full, nil, nil, true, p[5] == 0, s, at end
-        return d, nil, nil, false, d + p[5] <= full, s, at
+        local d, old = at - now, at - at % p[9] + p[9]
+        if d <= 0 then return 0, nil, nil, false, p[5] <= full, s, old end
+        if d > full then return full, nil, nil, true, p[5] == 0, s, old end
+        return d, nil, nil, false, d + p[5] <= full, s, old
       end
     end
     local d, _, dirty, found = convertTokens(p, s, p[7], 0, 1, p[8], full, 0, p[7])
@@ -55,14 +57,15 @@ if kinds % 4 >= 2 then
   end
   pay[1] = function(p, n, d)
     local at = now + d + (n == p[3] and p[5] or n * p[7])
-    return spack('<c0i7', p[4], at), at
+    return spack('<c0i7', p[4], at), at - at % p[9] + p[9]
   end
   left[1] = general and function(p, d) return floor((p[6] - d) / p[7]) end
 end
 
 if kinds % 8 >= 4 then
-  -- 2: 5 inc, 6 its fraction, 7 full, 8 its fraction, 9 whole, 10 rem, 11 den, 12 burst, 13 pace as a double
-  SPEC[2] = '<BBI5c27I7I7I7I7I7I7I7I5d'
+  -- 2: 5 inc, 6 its fraction, 7 full, 8 its fraction, 9 whole, 10 rem, 11 den, 12 burst, 13 pace as a double,
+  --    14 grid
+  SPEC[2] = '<BBI5c27I7I7I7I7I7I7I7I5dI7'
   look[2] = function(p, s)
     local fullUs, fullFrac = p[7], p[8]
     local d, frac, dirty, old = 0, 0, false, nil
@@ -70,7 +73,7 @@ if kinds % 8 >= 4 then
       local limit, at
       if #s == 41 then limit, at, frac = sunpack('<c27i7I7', s) end
       if limit == p[4] then
-        d, old = at - now, at
+        d, old = at - now, at - at % p[14] + p[14]
         if d < 0 then
           d, frac = 0, 0
         elseif d > fullUs or (d == fullUs and frac > fullFrac) then
@@ -91,7 +94,7 @@ if kinds % 8 >= 4 then
     if n ~= p[3] then us, f = rare().times(n, p[9], p[10], p[11]) end
     us, f = now + d + us, frac + f
     if f >= p[11] then us, f = us + 1, f - p[11] end
-    return spack('<c0i7I7', p[4], us, f), us
+    return spack('<c0i7I7', p[4], us, f), us - us % p[14] + p[14]
   end
   left[2] = general and function(p, d, frac)
     local us, f = p[7] - d, p[8] - frac
@@ -289,8 +292,8 @@ end
 -- no capacity. That is stored apart from the time, since the sum can pass 2^53.
 if kinds % 256 >= 128 then
   -- 7: 5 inc, 6 its fraction, 7 the capacity's span (NO_SPAN: none), 8 its fraction, 9 max_wait (NO_SPAN: none), 10 whole,
-  --    11 rem, 12 den, 13 capacity, 14 pace as a double
-  SPEC[7] = '<BBI5c34I7I7i8I7i8I7I7I7I5d'
+  --    11 rem, 12 den, 13 capacity, 14 pace as a double, 15 grid
+  SPEC[7] = '<BBI5c34I7I7i8I7i8I7I7I7I5dI7'
   local function convertQueue(p, s)
     if rare().known(s) ~= 6 then return 0, 0, true, false end
     local whole, rem, den, capacity, wait, at, frac, last = sunpack('<I7I7I7I5I7i7I7I7', s, 2)
@@ -312,7 +315,8 @@ if kinds % 256 >= 128 then
       local limit, at
       if #s == 55 then limit, at, frac, last = sunpack('<c34i7I7I7', s) end
       if limit == p[4] then
-        d, old = at - now + last, at + last
+        old = at + last
+        d, old = at - now + last, old - old % p[15] + p[15]
         if d < 0 or (d == 0 and frac == 0) then
           d, frac, last = 0, 0, 0
         else
@@ -343,7 +347,8 @@ if kinds % 256 >= 128 then
       if frac >= p[12] then d, frac = d + 1, frac - p[12] end
       if p[7] == NO_SPAN then last = f > 0 and us + 1 or us end
     end
-    return spack('<c0i7I7I7', p[4], now + (d - last), frac, last), now + d
+    local due = now + d
+    return spack('<c0i7I7I7', p[4], now + (d - last), frac, last), due - due % p[15] + p[15]
   end
   left[7] = general and function(p, d, frac)
     if p[9] ~= NO_SPAN and (d > p[9] or (d == p[9] and frac > 0)) then return 0 end

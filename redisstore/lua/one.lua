@@ -17,11 +17,11 @@ if cost > 0 and (pays or dirty) then
   if not state then
     call('DEL', K[1])
   else
-    due = due - due % 1000000
-    if old and old >= due and #state == #s and timed == 0 then
+    due = due + -due % 1000000 -- as in states.lua
+    if old and old > due - 1000000 and #state == #s and timed == 0 then
       call('SETRANGE', K[1], '0', state)
     else
-      due = max(2000000 + due - now, timed == 1 and 3600e6 or 1000)
+      due = max(1000000 + due - now, timed == 1 and 3600e6 or 1000)
       call('SET', K[1], state, 'PX', format('%.0f', ceil(due / 1000)))
     end
   end

@@ -27,13 +27,13 @@ local function flush()
     local state = N[k]
     if state then
       local due, old = T[k], E[k]
-      due = due - due % 1000000
-      if old and old >= due and #state == #S[k] and timed == 0 then
+      due = due + -due % 1000000
+      if old and old > due - 1000000 and #state == #S[k] and timed == 0 then
         call('SETRANGE', K[k], '0', state)
       else
         local ms = lives[due]
         if not ms then
-          ms = max(2000000 + due - now, timed == 1 and 3600e6 or 1000)
+          ms = max(1000000 + due - now, timed == 1 and 3600e6 or 1000)
           ms = format('%.0f', ceil(ms / 1000))
           lives[due] = ms
         end
