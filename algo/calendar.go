@@ -48,7 +48,7 @@ func (z *Zones) Window(l headgate.FixedWindow, now int64) (start, end int64) {
 		if unit == headgate.Month {
 			m++
 		} else {
-			d += int(daysOf(unit))
+			d += daysOf(unit)
 		}
 		start, end = end, nextStart(unit, y, m, d, t.Location())
 	}
@@ -123,9 +123,9 @@ func offsetAt(t time.Time, us int64) int {
 func floorTo(t, unit int64) int64 { return t - floorMod(t, unit) }
 
 func floorMod(t, unit int64) int64 {
-	if r := t % unit; r < 0 {
-		return r + unit
-	} else {
-		return r
+	r := t % unit
+	if r < 0 {
+		r += unit
 	}
+	return r
 }

@@ -19,7 +19,7 @@ func takePlain(now int64, c *headgate.Charge, cell *Cell, d *headgate.Decision) 
 		if rem != 0 || pace == 0 || cell.extra != 0 || c.Cost > l.Burst() {
 			return false
 		}
-		return plainTokenBucket(now, c.Cost, pace, l.Burst()*pace, cell, d)
+		return plainBucket{pace, l.Burst() * pace}.take(now, c.Cost, cell, d)
 	case headgate.FixedWindow:
 		if cell.count == 0 || now < cell.at || now >= cell.extra || c.Cost > l.Count() {
 			return false
@@ -30,21 +30,23 @@ func takePlain(now int64, c *headgate.Charge, cell *Cell, d *headgate.Decision) 
 	return false
 }
 
-// plainTokenBucket takes of a bucket whose pace and fill time are whole microseconds.
-func plainTokenBucket(now, cost, pace, most int64, cell *Cell, d *headgate.Decision) bool {
+// plainBucket is a token bucket whose pace and time to full are whole microseconds.
+type plainBucket struct{ pace, most int64 }
+
+func (b plainBucket) take(now, cost int64, cell *Cell, d *headgate.Decision) bool {
 	ahead := max(cell.at-now, 0)
-	if ahead > most {
+	if ahead > b.most {
 		return false // the clock went back
 	}
 	o := one(d)
-	if want := ahead + cost*pace; want <= most {
+	if want := ahead + cost*b.pace; want <= b.most {
 		ahead = want
 		cell.at = now + want
 		allowed(o, d, cost, cell.at)
 	} else {
-		limited(o, d, micros(want-most))
+		limited(o, d, micros(want-b.most))
 	}
-	o.Remaining, o.ResetAfter = (most-ahead)/pace, micros(ahead)
+	o.Remaining, o.ResetAfter = (b.most-ahead)/b.pace, micros(ahead)
 	return true
 }
 

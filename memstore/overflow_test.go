@@ -3,6 +3,7 @@ package memstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -146,7 +147,7 @@ func TestTooManySlots(t *testing.T) {
 	at := s.At(noon)
 	take(t, at, headgate.One("a", "k", l), headgate.One("b", "k", l))
 	_, err := headgate.Take(context.Background(), at, headgate.One("a", "k2", l), headgate.One("c", "k", l))
-	if headgate.CodeOf(err) != headgate.CodeOverloaded || err.(*headgate.Error).Charge != 1 {
+	if e := (*headgate.Error)(nil); !errors.As(err, &e) || e.Code != headgate.CodeOverloaded || e.Charge != 1 {
 		t.Errorf("a third slot: %v", err)
 	}
 	if d := take(t, at, headgate.One("a", "k2", l)); !d.Allowed {

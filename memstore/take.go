@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	headgate "github.com/headgate-io/headgate"
@@ -141,7 +142,7 @@ func less(a, b *entry) bool {
 }
 
 func atCharge(err error, i int) error {
-	if e, ok := err.(*headgate.Error); ok {
+	if e := (*headgate.Error)(nil); errors.As(err, &e) {
 		e.Charge = i
 	}
 	return err
