@@ -70,6 +70,9 @@ func NewEngine(p *Policy, limiter headgate.Limiter, cfg EngineConfig) (*Engine, 
 // Policy returns the policy that the engine applies.
 func (e *Engine) Policy() *Policy { return e.policy }
 
+// HasDimension tells whether the policy has a dimension of this name.
+func (e *Engine) HasDimension(name string) bool { return e.policy.HasDimension(name) }
+
 // Needs returns what the policy asks of the front.
 func (e *Engine) Needs() []httpverdict.Need { return e.policy.Needs() }
 

@@ -137,6 +137,11 @@ func needOf(c *headgate.Charge) httpverdict.NeedKind {
 	return ""
 }
 
+// HasDimension tells whether the policy has a dimension of this name: a built-in one, its own, or an ip/N that it uses.
+func (p *Policy) HasDimension(name string) bool {
+	return slices.ContainsFunc(p.dims, func(d dimension) bool { return d.name == name })
+}
+
 // TrustsPeer tells whether the policy believes what this peer writes into X-Forwarded-For, Forwarded and trusted headers.
 func (p *Policy) TrustsPeer(peer netip.Addr) bool {
 	return p.clients.trusted.contains(peer.Unmap().WithZone(""))

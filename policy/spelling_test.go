@@ -120,3 +120,12 @@ func TestAPipeIsNoListFile(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestHasDimension(t *testing.T) {
+	e := mustEngine(t, preamble+"rules: [{name: r, key: [ip/48], limits: [token_bucket 1/s]}]", &recorder{}, EngineConfig{})
+	for name, want := range map[string]bool{"ip": true, "ip/48": true, "ip/32": false, "route": true, "user": true, "usr": false, "": false} {
+		if got := e.HasDimension(name); got != want {
+			t.Errorf("%q: got %v", name, got)
+		}
+	}
+}

@@ -3,6 +3,8 @@ package testlang
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +35,21 @@ func (p *policy) do(ctx context.Context, now time.Time, a Action) answer {
 	answer := judged(v, &r)
 	v.Finish(ctx, httpverdict.Result{Status: answer.status})
 	return answer
+}
+
+// unknownDimension returns a dimension that a request sets and the policy does not have, "" if there is none or nobody knows.
+func (p *policy) unknownDimension(a Action) string {
+	known, ok := p.decider.(interface{ HasDimension(name string) bool })
+	r, isRequest := a.(Request)
+	if !ok || !isRequest {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Dimensions)) {
+		if !known.HasDimension(name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // verdict is the answer of a policy, and the status that the client sees.

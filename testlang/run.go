@@ -17,7 +17,8 @@ type Config struct {
 	// states need not be empty: a file runs under slots of its own.
 	Limiter headgate.Limiter
 	// Compile makes a policy ready to judge requests with the limiter it is given; what it returns must be
-	// [httpverdict.Timed]. nil: a file with a policy fails.
+	// [httpverdict.Timed]. nil: a file with a policy fails. If it has a method HasDimension(name string) bool, a line that sets
+	// a dimension which the policy does not have fails: it would test something else than it says.
 	Compile func(ctx context.Context, source PolicySource) (httpverdict.Decider, error)
 	// Namespace begins the name of every slot. Two runs with the same one meet each other's states. Default: random.
 	Namespace string
@@ -127,6 +128,13 @@ func (r *runner) runCase(ctx context.Context, number int, c *Case) error {
 		s = &policy{decider}
 	}
 	for _, step := range c.Steps {
+		if p, ok := s.(*policy); ok {
+			if name := p.unknownDimension(step.Do); name != "" {
+				r.report.Lines++
+				r.fail(Failure{Line: step.Line, Text: step.Text, Want: "a policy with the dimension " + name, Got: "a policy without it"})
+				continue
+			}
+		}
 		if err := r.runStep(ctx, s, step); err != nil {
 			return err
 		}

@@ -127,6 +127,7 @@ func TestMessages(t *testing.T) {
 		"test-fail":             {args: []string{"test", "pass.test", "fail.test"}},
 		"test-fail-json":        {args: []string{"test", "--json", "pass.test", "fail.test"}},
 		"test-syntax":           {args: []string{"test", "pass.test", "syntax.test", "missing.test"}},
+		"test-dimension":        {args: []string{"test", "dimension.test"}},
 		"test-nothing":          {args: []string{"test", "pass.test", "/dev/null"}},
 		"test-endless":          {args: []string{"test", "/dev/zero"}},
 		"test-folder":           {args: []string{"test", "."}},
