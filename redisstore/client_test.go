@@ -53,7 +53,7 @@ func TestOwnClient(t *testing.T) {
 }
 
 // acl is the rule of docs/redis.md.
-var acl = []string{"~headgate{*", "resetchannels", "-@all", "+evalsha", "+eval", "+hello", "+ping", "+time", "+mget", "+set", "+setrange", "+del",
+var acl = []string{"~headgate{*", "resetchannels", "-@all", "+evalsha", "+eval", "+hello", "+ping", "+time", "+mget", "+get", "+set", "+setrange", "+del",
 	"+zadd", "+zrem", "+zcount", "+zscore", "+zrangebyscore", "+zrevrangebyscore", "+zremrangebyscore", "+pexpire"}
 
 // TestACL: a user with the rule of the documentation can do everything that the store does, and no more is needed.

@@ -227,11 +227,17 @@ func TestOverload(t *testing.T) {
 func TestStuckClient(t *testing.T) {
 	t.Parallel()
 	f := &fakeClient{block: make(chan struct{}), entered: make(chan struct{}, 100)}
-	s := openFake(t, f, Config{MaxInFlight: 1, Timeout: 50 * time.Millisecond})
-	if _, err := takeOne(s); headgate.CodeOf(err) != headgate.CodeIndeterminate {
+	s := openFake(t, f, Config{MaxInFlight: 1, Timeout: 200 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := headgate.Take(ctx, s, headgate.One("s", "k", headgate.MustParseLimit("token_bucket 100/s")))
+	if headgate.CodeOf(err) != headgate.CodeIndeterminate || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("on the wire: %v", err)
 	}
-	if _, err := takeOne(s); headgate.CodeOf(err) != headgate.CodeTimeout {
+	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err = headgate.Take(ctx, s, headgate.One("s", "k", headgate.MustParseLimit("token_bucket 100/s")))
+	if headgate.CodeOf(err) != headgate.CodeTimeout || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("waiting: %v", err)
 	}
 	<-f.entered

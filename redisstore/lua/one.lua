@@ -8,7 +8,10 @@
 local p = {sunpack(SPEC[byte(a, pos)], a, pos)}
 local kind, cost = p[1], p[3]
 local s = redis.pcall('GET', K[1])
-if type(s) == 'table' then s = false end -- of another type: as if never seen
+if type(s) == 'table' then
+  if sub(s.err, 1, 9) ~= 'WRONGTYPE' then return s end -- an error, such as of a missing right
+  s = false -- of another type: as if never seen
+end
 local x, y, z, dirty, fits, found, old = look[kind](p, s)
 if kind == 4 and not x then return spack('<i8HB', now, unknown, 32) end
 local pays = fits and cost > 0 and p[2] == 0
