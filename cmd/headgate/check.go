@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -83,18 +85,20 @@ func showChecked(std streams, all []checked, asJSON bool) error {
 			Policies []checked `json:"policies"`
 		}{all})
 	}
+	var text strings.Builder
 	for _, c := range all {
 		if c.Valid {
-			fmt.Fprintf(std.out, "%s: valid, %s\n", c.File, plural(c.Rules, "rule"))
+			fmt.Fprintf(&text, "%s: valid, %s\n", c.File, plural(c.Rules, "rule"))
 		}
 		for _, p := range c.Problems {
-			fmt.Fprintln(std.out, policy.Problem{File: c.File, Line: p.Line, Column: p.Column, Message: p.Message})
+			fmt.Fprintln(&text, policy.Problem{File: c.File, Line: p.Line, Column: p.Column, Message: p.Message})
 		}
 		if c.More > 0 {
-			fmt.Fprintf(std.out, "%s: and %d more\n", c.File, c.More)
+			fmt.Fprintf(&text, "%s: and %d more\n", c.File, c.More)
 		}
 	}
-	return nil
+	_, err := io.WriteString(std.out, text.String())
+	return err
 }
 
 func plural(n int, thing string) string {

@@ -190,6 +190,28 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// TestFullDisk: an answer that could not be written was not given.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"check", "good.yaml"}, {"check", "--json", "good.yaml"}, {"check", "bad.yaml"}, {"test", "pass.test"}, {"test", "-v", "pass.test"},
+		{"test", "--json", "pass.test"}, {"test", "fail.test"}, {"version"}, {"version", "--json"},
+	} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Skip(err)
+		}
+		var stderr bytes.Buffer
+		cmd := command(t.Context(), nil, args...)
+		cmd.Stdout, cmd.Stderr = full, &stderr
+		_ = cmd.Run() // the code tells
+		_ = full.Close()
+		if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(stderr.String(), "no space left") {
+			t.Errorf("%v: exit %d, %q", args, code, stderr.String())
+		}
+	}
+}
+
 // TestEmptyEnvironment: a variable that is there and empty, as compose files leave it, is none.
 func TestEmptyEnvironment(t *testing.T) {
 	t.Parallel()

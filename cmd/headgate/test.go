@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -151,18 +152,20 @@ func showTests(std streams, reports []tested, f testFlags) (bool, error) {
 			Files []tested `json:"files"`
 		}{ok, reports})
 	}
+	var text strings.Builder
 	for _, r := range reports {
 		if r.OK && f.verbose {
-			fmt.Fprintf(std.out, "%s: ok, %s in %s\n", r.File, plural(r.Lines, "line"), plural(r.Cases, "case"))
+			fmt.Fprintf(&text, "%s: ok, %s in %s\n", r.File, plural(r.Lines, "line"), plural(r.Cases, "case"))
 		}
 		for _, x := range r.Failures {
-			fmt.Fprintln(std.out, testlang.Failure{File: r.File, Line: x.Line, Text: x.Text, Run: x.Run, Want: x.Want, Got: x.Got})
+			fmt.Fprintln(&text, testlang.Failure{File: r.File, Line: x.Line, Text: x.Text, Run: x.Run, Want: x.Want, Got: x.Got})
 		}
 	}
 	word := "ok"
 	if !ok {
 		word = "FAIL"
 	}
-	_, err := fmt.Fprintf(std.out, "%s: %s, %s, %d failed\n", word, plural(len(reports), "file"), plural(lines, "line"), failed)
+	fmt.Fprintf(&text, "%s: %s, %s, %d failed\n", word, plural(len(reports), "file"), plural(lines, "line"), failed)
+	_, err := io.WriteString(std.out, text.String())
 	return ok, err
 }
