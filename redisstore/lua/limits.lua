@@ -205,7 +205,7 @@ end
 if kinds % 128 >= 64 then
   -- 6: 5 count, 6 length of a cell, 7 cells
   SPEC[6] = '<BBI5c9I5I7B'
-  local COUNTS = {'<I6', '<I6I6'}
+  local COUNTS, PACKED = {'<I6', '<I6I6'}, {'<c0i7BI6', '<c0i7BI6I6'}
   local function countsOf(s, n)
     local f = COUNTS[n]
     if not f then
@@ -273,8 +273,12 @@ if kinds % 128 >= 64 then
     local due = start + (p[7] + 1) * p[6]
     n = last - first + 1
     if n == 1 then return spack('<c0i7BI6', p[4], start, 1, v[first]), due end
-    if n == 2 then return spack('<c0i7BI6I6', p[4], start, 2, v[first], v[last]), due end
-    return spack('<c0i7B' .. rep('I6', n), p[4], start, n, unpack(v, first, last)), due
+    local f = PACKED[n]
+    if not f then
+      f = '<c0i7B' .. rep('I6', n)
+      PACKED[n] = f
+    end
+    return spack(f, p[4], start, n, unpack(v, first, last)), due
   end
   left[6] = general and function(p, v, start, inside)
     local length, k, room = p[6], p[7], p[5]

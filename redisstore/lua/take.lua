@@ -188,21 +188,29 @@ end
 
 -- A plain take is one or more paying charges without lockouts or holders. Most are, and most of one; what is left over is
 -- for take.
-local X, Y, Z, D, F, V, O, J, Q
+local J, Q, V, F, A, B, O
 local function several(n)
-  if not X then X, Y, Z, D, F, V, O, J, Q = {}, {}, {}, {}, {}, {}, {}, {}, {} end
-  local pass, bad = true, false
+  if not J then J, Q, V, F, A, B, O = {}, {}, {}, {}, {}, {}, {} end
+  local pass, bad, changed = true, false, false
   for i = 1, n do
     local spec, lo, hi = byte(a, pos, pos + 2)
     local p, k = P[spec], lo + 256 * hi
     pos = pos + 3
-    local s, fits = N[k], nil
+    local s = N[k]
     if s == nil then s = S[k] end
-    X[i], Y[i], Z[i], D[i], fits, F[i], O[i] = look[p[1]](p, s)
-    J[i], Q[i] = k, p
-    V[i] = p[3] == 0 or (fits and p[2] == 0)
-    pass = pass and V[i]
-    if p[1] == 4 and not X[i] then bad = true end
+    local kind, cost = p[1], p[3]
+    local x, y, z, dirty, fits, found, old = look[kind](p, s)
+    J[i], Q[i], F[i], O[i] = k, p, found, old
+    if cost == 0 then
+      V[i], A[i] = true, nil
+    elseif fits and p[2] == 0 then
+      V[i] = true
+      A[i], B[i] = pay[kind](p, cost, x, y, z) -- what is written if all pass
+    else
+      V[i], pass = false, false
+    end
+    changed = changed or dirty
+    if kind == 4 and not x then bad = true end
   end
   if bad then
     m = m + 1
@@ -210,28 +218,30 @@ local function several(n)
     return
   end
   for i = 1, n do
-    local p, s, flag = Q[i], F[i], nil
-    local pays = p[3] > 0
-    if pays and (pass or D[i]) then
+    local found = F[i]
+    if pass and A[i] then
       local k = J[i]
       if N[k] == nil then
         writes = writes + 1
         W[writes], E[k] = k, O[i]
       end
-      N[k], T[k] = pay[p[1]](p, pass and p[3] or 0, X[i], Y[i], Z[i])
-    end
-    if not V[i] then
-      flag = s and '\2' or '\0'
-    elseif pass and pays then
-      flag = s and '\7' or '\5'
+      N[k], T[k] = A[i], B[i]
+      out[m + 1] = found and '\7' or '\5'
     else
-      flag = s and '\3' or '\1'
+      local p = Q[i]
+      if changed and p[3] > 0 then -- a denied take writes what is healed or converted
+        local k = J[i]
+        local s = N[k]
+        if s == nil then s = S[k] end
+        local x, y, z, dirty = look[p[1]](p, s)
+        if dirty then put(k, pay[p[1]](p, 0, x, y, z)) end
+      end
+      if V[i] then out[m + 1] = found and '\3' or '\1' else out[m + 1] = found and '\2' or '\0' end
     end
     m = m + 1
-    out[m] = flag
-    if s then
+    if found then
       m = m + 1
-      out[m] = s
+      out[m] = found
     end
   end
 end
