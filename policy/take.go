@@ -41,14 +41,16 @@ func (s *scratch) onlyShadow() bool {
 // fallBack asks the fallback after an error of the store. It returns nil if there is none, or if it failed too.
 func (e *Engine) fallBack(ctx context.Context, s *scratch, cause error) headgate.Limiter {
 	var decided headgate.Limiter
-	if e.fallback != nil && !requestFault(cause) {
+	// A client that has gone away waits for no answer. Would the fallback let it pass, whoever hangs up in time had the
+	// limits of the fallback on top.
+	left := errors.Is(ctx.Err(), context.Canceled)
+	if e.fallback != nil && !left && !requestFault(cause) {
 		// The caller's deadline may be what failed the store; memory needs no time.
 		if err := e.fallback.Take(context.WithoutCancel(ctx), s.charges, &s.decision); err == nil {
 			decided = e.fallback
 		}
 	}
-	// A client that has gone away is no failure of the store.
-	if e.observer != nil && !errors.Is(ctx.Err(), context.Canceled) {
+	if e.observer != nil && !left { // nor is it a failure of the store
 		e.observer.StoreFailed(string(codeOf(cause)), decided != nil)
 	}
 	return decided
