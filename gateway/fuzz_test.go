@@ -154,7 +154,7 @@ func (w *takesAll) Header() http.Header { return w.header }
 
 func (w *takesAll) WriteHeader(status int) {
 	if status < 100 || status > 999 {
-		panic("invalid WriteHeader code") //nolint:forbidigo // as net/http does
+		panic("invalid WriteHeader code") // as net/http does
 	}
 	if w.status == 0 && status >= 200 {
 		w.status = status

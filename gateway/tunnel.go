@@ -88,7 +88,8 @@ func (t *tunnel) run(ctx context.Context, early *bufio.Reader) {
 	stop := context.AfterFunc(ctx, t.close)
 	defer stop()
 	if t.idle > 0 {
-		defer t.watch()()
+		unwatch := t.watch()
+		defer unwatch()
 	}
 	ended := make(chan bool, 2)
 	go func() { ended <- t.copy(t.service, clientReader(t.client, early), nil) }()

@@ -172,7 +172,7 @@ func (p pipeTaken) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func TestTakenConnectionIsAccountedFor(t *testing.T) {
 	for _, panics := range []bool{false, true} {
 		client, server := net.Pipe()
-		defer client.Close()
+		t.Cleanup(func() { client.Close() })
 		var done []httpverdict.Result
 		v := &httpverdict.Verdict{Done: func(_ context.Context, res httpverdict.Result) { done = append(done, res) }}
 		var taken net.Conn
