@@ -56,7 +56,7 @@ func (a *answerer) charged(i int) int64 {
 func (a *answerer) outcome(i int, amount int64, o *headgate.Outcome) *headgate.Error {
 	c, p := &a.charges[i], &a.parts[i]
 	*o = headgate.Outcome{}
-	ok := true
+	var ok bool
 	switch kindOf(c.Limit) {
 	case kindLog:
 		ok = a.logOutcome(i, amount, o)

@@ -21,6 +21,8 @@ func configErrorf(format string, args ...any) error {
 	return fmt.Errorf("redisstore: "+format+": %w", append(args, ErrConfig)...)
 }
 
+var errNoAnswer = errors.New("Redis did not answer in time")
+
 // fate is what an error of a call means for the takes that were in it.
 type fate uint8
 
@@ -112,6 +114,9 @@ func callError(f fate, hint string, cause error) *headgate.Error {
 	case fateUnsent:
 		return newError(headgate.CodeUnavailable, cause, "%s; nothing was charged", hint)
 	case fateUnknown:
+		if errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {
+			cause = errNoAnswer // that context was the call's, not the caller's
+		}
 		return newError(headgate.CodeIndeterminate, cause, "the request was sent and no answer came: it may have been charged")
 	}
 	if hint == "" {

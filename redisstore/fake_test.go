@@ -12,6 +12,11 @@ import (
 	headgate "github.com/headgate-io/headgate"
 )
 
+// says is an error that is known by its text alone.
+type says string
+
+func (s says) Error() string { return string(s) }
+
 // fakeClient answers calls from a list, and then with allowances.
 type fakeClient struct {
 	mu      sync.Mutex
@@ -84,23 +89,23 @@ func TestErrors(t *testing.T) {
 		code  headgate.Code // of a take that gets no other answer
 		again bool          // whether it is asked again, and then allowed
 	}{
-		{"NOSCRIPT", errors.New("NOSCRIPT No matching script. Please use EVAL."), headgate.CodeUnavailable, true},
-		{"MOVED", errors.New("MOVED 3999 127.0.0.1:6381"), headgate.CodeUnavailable, true},
-		{"ASK", errors.New("ASK 3999 127.0.0.1:6381"), headgate.CodeUnavailable, true},
-		{"TRYAGAIN", errors.New("TRYAGAIN Multiple keys request during rehashing of slot"), headgate.CodeUnavailable, true},
-		{"LOADING", errors.New("LOADING Redis is loading the dataset in memory"), headgate.CodeUnavailable, true},
-		{"READONLY", errors.New("READONLY You can't write against a read only replica. script: 1, on @user_script:1."), headgate.CodeUnavailable, true},
-		{"CLUSTERDOWN", errors.New("CLUSTERDOWN The cluster is down"), headgate.CodeUnavailable, true},
-		{"MASTERDOWN", errors.New("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."), headgate.CodeUnavailable, true},
-		{"BUSY", errors.New("BUSY Redis is busy running a script."), headgate.CodeUnavailable, true},
-		{"READONLY before 7", errors.New("ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -READONLY You can't write"), headgate.CodeUnavailable, true},
-		{"OOM", errors.New("OOM command not allowed when used memory > 'maxmemory'."), headgate.CodeUnavailable, false},
-		{"NOAUTH", errors.New("NOAUTH Authentication required."), headgate.CodeUnavailable, false},
-		{"WRONGPASS", errors.New("WRONGPASS invalid username-password pair"), headgate.CodeUnavailable, false},
-		{"NOPERM", errors.New("NOPERM this user has no permissions to run the 'evalsha' command"), headgate.CodeUnavailable, false},
-		{"MISCONF", errors.New("MISCONF Redis is configured to save RDB snapshots"), headgate.CodeUnavailable, false},
-		{"CROSSSLOT", errors.New("CROSSSLOT Keys in request don't hash to the same slot"), headgate.CodeUnavailable, false},
-		{"ERR", errors.New("ERR something else"), headgate.CodeUnavailable, false},
+		{"NOSCRIPT", says("NOSCRIPT No matching script. Please use EVAL."), headgate.CodeUnavailable, true},
+		{"MOVED", says("MOVED 3999 127.0.0.1:6381"), headgate.CodeUnavailable, true},
+		{"ASK", says("ASK 3999 127.0.0.1:6381"), headgate.CodeUnavailable, true},
+		{"TRYAGAIN", says("TRYAGAIN Multiple keys request during rehashing of slot"), headgate.CodeUnavailable, true},
+		{"LOADING", says("LOADING Redis is loading the dataset in memory"), headgate.CodeUnavailable, true},
+		{"READONLY", says("READONLY You can't write against a read only replica. script: 1, on @user_script:1."), headgate.CodeUnavailable, true},
+		{"CLUSTERDOWN", says("CLUSTERDOWN The cluster is down"), headgate.CodeUnavailable, true},
+		{"MASTERDOWN", says("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."), headgate.CodeUnavailable, true},
+		{"BUSY", says("BUSY Redis is busy running a script."), headgate.CodeUnavailable, true},
+		{"READONLY before 7", says("ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -READONLY You can't write"), headgate.CodeUnavailable, true},
+		{"OOM", says("OOM command not allowed when used memory > 'maxmemory'."), headgate.CodeUnavailable, false},
+		{"NOAUTH", says("NOAUTH Authentication required."), headgate.CodeUnavailable, false},
+		{"WRONGPASS", says("WRONGPASS invalid username-password pair"), headgate.CodeUnavailable, false},
+		{"NOPERM", says("NOPERM this user has no permissions to run the 'evalsha' command"), headgate.CodeUnavailable, false},
+		{"MISCONF", says("MISCONF Redis is configured to save RDB snapshots"), headgate.CodeUnavailable, false},
+		{"CROSSSLOT", says("CROSSSLOT Keys in request don't hash to the same slot"), headgate.CodeUnavailable, false},
+		{"ERR", says("ERR something else"), headgate.CodeUnavailable, false},
 		{"dial", fmt.Errorf("wrapped: %w", dial), headgate.CodeUnavailable, false},
 		{"lookup", &net.DNSError{Err: "no such host"}, headgate.CodeUnavailable, false},
 		{"broken", read, headgate.CodeIndeterminate, false},
@@ -140,7 +145,7 @@ func TestErrors(t *testing.T) {
 // TestLoadsScript: an unknown script is sent whole, once.
 func TestLoadsScript(t *testing.T) {
 	t.Parallel()
-	f := &fakeClient{answers: []error{errors.New("NOSCRIPT No matching script.")}}
+	f := &fakeClient{answers: []error{says("NOSCRIPT No matching script.")}}
 	if allowed, err := takeOne(openFake(t, f, Config{})); !allowed || err != nil {
 		t.Fatal(allowed, err)
 	}
@@ -175,7 +180,7 @@ func TestBatching(t *testing.T) {
 	}
 	await(t, func() bool { return s.queued.Load() == 21 })
 	f.mu.Lock()
-	f.answers = []error{nil, errors.New("TRYAGAIN Multiple keys request during rehashing of slot")}
+	f.answers = []error{nil, says("TRYAGAIN Multiple keys request during rehashing of slot")}
 	f.mu.Unlock()
 	close(f.block)
 	for range 21 {

@@ -103,13 +103,13 @@ func knownFormat(state string) bool {
 func used(state string, now, live int64) (alg headgate.Algorithm, units, idle int64) {
 	switch state[0] {
 	case formatWholeTokens:
-		units, idle = meterUsed(now, getUint(state[1:], 7), 0, 1, getInt(state[13:]), 0)
+		units, idle = meter{getUint(state[1:], 7), 0, 1, getInt(state[13:]), 0}.used(now)
 		return headgate.AlgTokenBucket, min(units, getUint(state[8:], 5)), idle
 	case formatTokens:
-		units, idle = meterUsed(now, getUint(state[1:], 7), getUint(state[8:], 7), getUint(state[15:], 7), getInt(state[27:]), getUint(state[34:], 7))
+		units, idle = paced(state, getInt(state[27:]), getUint(state[34:], 7)).used(now)
 		return headgate.AlgTokenBucket, min(units, getUint(state[22:], 5)), idle
 	case formatQueue:
-		units, idle = meterUsed(now, getUint(state[1:], 7), getUint(state[8:], 7), getUint(state[15:], 7), getInt(state[34:])+getUint(state[48:], 7), getUint(state[41:], 7))
+		units, idle = paced(state, getInt(state[34:])+getUint(state[48:], 7), getUint(state[41:], 7)).used(now)
 		return headgate.AlgLeakyBucket, units, idle
 	case formatFixed:
 		if idle = getInt(state[15:]); idle > now {
@@ -126,14 +126,21 @@ func used(state string, now, live int64) (alg headgate.Algorithm, units, idle in
 	return headgate.AlgConcurrency, live, max(getInt(state[1:]), getInt(state[8:]))
 }
 
-// meterUsed is that of a bucket that will be full, or a queue that will be empty, at a time.
-func meterUsed(now, whole, rem, den, at, frac int64) (units, idle int64) {
-	idle = at
-	if frac > 0 {
+// meter is a bucket that will be full, or a queue that will be empty, at a time and a fraction, at a pace.
+type meter struct{ whole, rem, den, at, frac int64 }
+
+// paced is the meter of a state that has its pace as a fraction.
+func paced(state string, at, frac int64) meter {
+	return meter{getUint(state[1:], 7), getUint(state[8:], 7), getUint(state[15:], 7), at, frac}
+}
+
+func (m meter) used(now int64) (units, idle int64) {
+	idle = m.at
+	if m.frac > 0 {
 		idle++
 	}
-	if at >= now {
-		units = algo.Units(whole, rem, den, at-now, frac)
+	if m.at >= now {
+		units = algo.Units(m.whole, m.rem, m.den, m.at-now, m.frac)
 	}
 	return units, idle
 }

@@ -109,6 +109,9 @@ func (o *op) await(ctx context.Context, now time.Time) (err *headgate.Error, lef
 		own = ctx.Err()
 		o.timer.Stop()
 	case <-o.timer.C:
+		if first, ok := ctx.Deadline(); ok && first.Before(o.deadline) { // both are over, this one was the first
+			own = context.DeadlineExceeded
+		}
 	}
 	for {
 		switch state := o.state.Load(); state {
@@ -125,11 +128,10 @@ func (o *op) await(ctx context.Context, now time.Time) (err *headgate.Error, lef
 }
 
 // finish gives the op its answer, unless its caller has left.
-func (o *op) finish(reply string, at int, err *headgate.Error) bool {
+func (o *op) finish(reply string, at int, err *headgate.Error) {
 	if !o.state.CompareAndSwap(opSent, opDone) {
-		return false
+		return
 	}
 	o.reply, o.at, o.err = reply, at, err
 	o.done <- struct{}{}
-	return true
 }
