@@ -125,7 +125,8 @@ func readStored(l headgate.Limit, state string, s *algo.Stored) bool {
 			return true
 		}
 	case headgate.SlidingWindow:
-		if n := int(state[16]); state[0] == formatCells && n <= int(l.Cells())+1 {
+		if state[0] == formatCells && int64(state[16]) <= l.Cells()+1 {
+			n := int(state[16])
 			if n == 0 {
 				return true // no cell has a count
 			}
