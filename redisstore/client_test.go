@@ -298,3 +298,23 @@ func TestExpiry(t *testing.T) {
 		}
 	}
 }
+
+// TestTimedExpiry: with the time passed in, a key lives an hour at least, since real time says nothing of it.
+func TestTimedExpiry(t *testing.T) {
+	t.Parallel()
+	s := open(t, redisstore.Config{})
+	limit := headgate.MustParseLimit("token_bucket 10/s burst=100")
+	for _, now := range []time.Time{time.Unix(0, 0), time.Unix(1, 0), time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		must(t, s.At(now), headgate.One("s", "k", limit), headgate.One("t", "k", limit))
+		for _, slot := range []string{"s", "t"} {
+			if ttl := do(t, shared.Get(t), "PTTL", redisstore.KeyOf(s, slot, "k")).(int64); ttl < 3_590_000 || ttl > 3_700_000 {
+				t.Errorf("at %s: gone in %d ms", now, ttl)
+			}
+		}
+	}
+	for _, now := range []time.Time{time.Date(1849, 12, 31, 0, 0, 0, 0, time.UTC), time.Date(2096, 1, 1, 0, 0, 0, 0, time.UTC), {}} {
+		if _, err := headgate.Take(t.Context(), s.At(now), headgate.One("s", "k", limit)); headgate.CodeOf(err) != headgate.CodeInvalidTime {
+			t.Errorf("at %s: %v", now, err)
+		}
+	}
+}

@@ -21,7 +21,7 @@ func (v *view) Refund(ctx context.Context, charges []headgate.Charge, d *headgat
 	if len(d.Outcomes) != len(charges) {
 		return newError(headgate.CodeInvalidCharge, nil, "%d charges and %d outcomes are not of one take", len(charges), len(d.Outcomes))
 	}
-	groups := v.s.groups1(charges)
+	groups := v.s.partition(charges)
 	var first *headgate.Error
 	for _, indexes := range groups {
 		if err := v.refundGroup(ctx, charges, indexes, d); err != nil && first == nil {
@@ -31,8 +31,8 @@ func (v *view) Refund(ctx context.Context, charges []headgate.Charge, d *headgat
 	return v.s.fail(first)
 }
 
-// groups1 is groups with one group where one script can have all.
-func (s *Store) groups1(charges []headgate.Charge) map[int][]int {
+// partition is groups, with one group where one script can have all.
+func (s *Store) partition(charges []headgate.Charge) map[int][]int {
 	if len(charges) == 0 {
 		return nil
 	}
