@@ -23,7 +23,7 @@ var errAnswerHead = errors.New("the header of the answer is too long")
 
 // lanes keeps the connections to a service that speaks HTTP/1.1. One request at a time travels on a lane, written and read
 // by the goroutines of that request: net/http's transport has two more for every connection, and handing over to them
-// costs more than everything else that a gateway does for a small request.
+// costs a tenth of the time of a small request.
 type lanes struct {
 	dial func(context.Context) (net.Conn, error)
 	most int
