@@ -1,6 +1,7 @@
 package limitertest_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -58,7 +59,7 @@ func runMutant(t *testing.T, m mutant) string {
 		"-rapid.seed=20260101", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
 	cmd.Env = append(os.Environ(), mutantVariable+"="+m.name, limitertest.TracesVariable+"=40")
 	out, err := cmd.CombinedOutput()
-	if _, failed := err.(*exec.ExitError); err != nil && !failed {
+	if failed := new(exec.ExitError); err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)
 	}
 	return string(out)

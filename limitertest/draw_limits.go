@@ -114,8 +114,8 @@ func slidingLog(t *rapid.T) headgate.Limit {
 
 func slidingWindow(t *rapid.T) headgate.Limit {
 	cells := pick[int64](t, "cells", 1, 2, 3, 6, 7, 60)
-	p := max(period(t)/time.Duration(cells)/time.Microsecond, 1) * time.Microsecond * time.Duration(cells)
-	l, err := headgate.NewSlidingWindow(count(t, "count", headgate.MaxCount), p, cells)
+	micros := max(period(t).Microseconds()/cells, 1) * cells
+	l, err := headgate.NewSlidingWindow(count(t, "count", headgate.MaxCount), time.Duration(micros)*time.Microsecond, cells)
 	return made(t, l, err)
 }
 

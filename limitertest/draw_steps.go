@@ -2,6 +2,7 @@ package limitertest
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
@@ -33,10 +34,10 @@ func drawChange(t *rapid.T) int64 {
 func (w *world) draw(t *rapid.T) op {
 	kinds := []func(*rapid.T) op{w.drawTake, w.drawTake, w.drawTake, w.drawTake, w.drawTake, w.drawReload}
 	if _, ok := w.subject.(headgate.Refunder); ok && len(w.takes) > 0 {
-		kinds = append(kinds, w.drawRefund, w.drawRefund)
+		kinds = append(kinds, slices.Repeat([]func(*rapid.T) op{w.drawRefund}, 2)...)
 	}
 	if _, ok := w.subject.(headgate.Slots); ok && w.holdersAt() >= 0 {
-		kinds = append(kinds, w.drawSlot, w.drawSlot)
+		kinds = append(kinds, slices.Repeat([]func(*rapid.T) op{w.drawSlot}, 2)...)
 	}
 	if _, ok := w.subject.(headgate.Resetter); ok && pick(t, "reset", false, false, false, true) {
 		kinds = append(kinds, w.drawReset)

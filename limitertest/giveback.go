@@ -156,7 +156,7 @@ func (s *suite) reset(t *testing.T) {
 	if _, ok := c.l.(headgate.Resetter); !ok {
 		t.Skip("the limiter is not headgate.Resetter: resets are skipped")
 	}
-	clear := func(charge headgate.Charge) {
+	forget := func(charge headgate.Charge) {
 		t.Helper()
 		if err := c.at(0).(headgate.Resetter).Reset(context.Background(), charge.Slot, charge.Key); err != nil {
 			t.Errorf("reset: %v", err)
@@ -167,19 +167,19 @@ func (s *suite) reset(t *testing.T) {
 		other := charge
 		other.Key += "other"
 		c.allow(0, these(cost(charge, 10), cost(other, 9)), 0, 1)
-		clear(charge)
+		forget(charge)
 		c.peek(0, charge, 10)
 		c.peek(0, other, 1)
-		clear(charge) // again, with nothing there
+		forget(charge) // again, with nothing there
 	}
 	shut := shutFor(c.on("shut", "fixed_window 1/1h"), headgate.Lockout{After: 1, For: 60 * sec})
 	c.allow(0, these(shut))
 	c.locked(0, shut, 60*sec)
-	clear(shut)
+	forget(shut)
 	c.allow(0, these(shut))
 	slot := c.on("slot", "concurrency 1 ttl=60s")
 	c.allow(0, these(held(slot, "A")))
-	clear(slot)
+	forget(slot)
 	c.allow(0, these(held(slot, "B")))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -216,7 +217,7 @@ func mutants() []mutant {
 			err := l.Take(ctx, charges, &fresh)
 			*d = fresh
 			if len(before) > len(fresh.Outcomes) {
-				d.Outcomes = append(fresh.Outcomes, before[len(fresh.Outcomes):]...)
+				d.Outcomes = slices.Concat(fresh.Outcomes, before[len(fresh.Outcomes):])
 			}
 			return err
 		}}},

@@ -74,7 +74,9 @@ func (s *suite) trace(t *rapid.T, subject headgate.Timed, f family, number int) 
 
 // watched ends the process if it is not stopped in time: a step that loops could not be told apart from a slow one.
 func watched(most time.Duration, what func() string) *time.Timer {
-	return time.AfterFunc(most, func() { panic(fmt.Sprintf("limitertest: no answer for %s to %s", most, what())) })
+	return time.AfterFunc(most, func() {
+		panic(fmt.Sprintf("limitertest: no answer for %s to %s", most, what())) //nolint:forbidigo // the goroutine that loops cannot be ended otherwise
+	})
 }
 
 // budget bounds the traces of one family by number and time. A trace over it is empty, but for one that is repeated
