@@ -45,7 +45,7 @@ end
 back[6] = function(p, mark, v, start)
   local i, any = (start - mark) / p[6] + 1, false
   for j = 1, p[7] + 1 do any = any or (v[j] or 0) > 0 end
-  if not any or i < 1 or i > p[7] + 1 then return false end
+  if not any or i < 1 or i > p[7] + 1 or i ~= floor(i) then return false end -- of cells of another length: none of these
   if v[i] then v[i] = max(0, v[i] - p[3]) end
   return true, v, start
 end
