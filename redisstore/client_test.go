@@ -253,7 +253,7 @@ func TestObserver(t *testing.T) {
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	srv := shared.Get(t)
-	s := open(t, redisstore.Config{Namespace: "headgate"})
+	s := open(t, redisstore.Config{Namespace: "hg" + newNamespace()}) // as long as a real one
 	for text, most := range map[string]int64{
 		"token_bucket 100/s burst=200":    100,
 		"token_bucket 7/m burst=200":      115,

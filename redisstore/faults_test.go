@@ -106,7 +106,8 @@ func (l *load) awaitMore(t *testing.T, n int64) {
 // TestExactlyN: many goroutines, exactly as many allowed as the limit says, whatever the batches.
 func TestExactlyN(t *testing.T) {
 	t.Parallel()
-	a, b := open(t, redisstore.Config{Namespace: "exact"}), open(t, redisstore.Config{Namespace: "exact", MaxBatch: 5, MaxInFlight: 3})
+	namespace := newNamespace()
+	a, b := open(t, redisstore.Config{Namespace: namespace}), open(t, redisstore.Config{Namespace: namespace, MaxBatch: 5, MaxInFlight: 3})
 	for _, text := range []string{"fixed_window 1000/36500d", "sliding_log 1000/1h", "sliding_window 1000/36500d cells=5", "token_bucket 1/36500d burst=1", "leaky_bucket 1/365d capacity=7", "concurrency 20 ttl=1h"} {
 		limit := headgate.MustParseLimit(text)
 		var allowed atomic.Int64
