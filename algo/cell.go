@@ -15,11 +15,12 @@ import (
 // Cell is what a store keeps for one (slot, key). The zero Cell is a key never seen. It has 48 bytes, and more behind a
 // pointer for what needs it: a token bucket, a leaky bucket and a fixed window without a lockout do not.
 type Cell struct {
-	// by is the limit it was last judged by; nil: there is no state.
-	by headgate.Limit
-	// What the numbers mean depends on the algorithm of by; see state.
+	// What the numbers mean depends on the algorithm of by; see state. They stand first, beside the lock that a store keeps
+	// before a cell: what every take writes should be in one cache line.
 	at, extra, count int64
-	tail             *tail
+	// by is the limit it was last judged by; nil: there is no state.
+	by   headgate.Limit
+	tail *tail
 }
 
 // tail is the part of a cell that not every algorithm has.

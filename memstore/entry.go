@@ -80,13 +80,16 @@ func longSlot(text string) string {
 
 // entry is the state of one key. slot, key and hash never change once it is in the table; cell and keep belong to mu. Its
 // size, 96 bytes, is one of Go's size classes: a field more costs 16 bytes for each key.
+//
+// What is only read when an entry is looked for stands first, what every take writes after it and together: on several
+// cores a line that another core has written costs more than everything else in a take.
 type entry struct {
-	mu   sync.Mutex
 	next atomic.Pointer[entry] // in the chain of its bucket; written under the shard's lock
 	slot *slot
 	key  string
 	hash uint32 // the lower half of the identity's
 	keep lease
+	mu   sync.Mutex
 	cell algo.Cell
 }
 
