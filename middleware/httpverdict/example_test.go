@@ -1,0 +1,34 @@
+package httpverdict_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+func ExampleWrite() {
+	v := &httpverdict.Verdict{
+		Kind: httpverdict.Limited, ID: "2k7vq0d5n8x1c", Rule: "login", Code: "limited",
+		Limits: []httpverdict.LimitReport{{Name: "login", Limit: headgate.MustParseLimit("sliding_log 5/5m"), Outcome: headgate.Outcome{
+			Reason: headgate.ReasonLimited, HasRemaining: true, ResetAfter: 5 * time.Minute, RetryAfter: headgate.Retry{After: 11500 * time.Millisecond},
+		}}},
+		RetryAfter: headgate.Retry{After: 11500 * time.Millisecond},
+	}
+	w := httptest.NewRecorder()
+	httpverdict.Write(w, httptest.NewRequest(http.MethodPost, "/login", nil), v)
+	fmt.Println(w.Code)
+	for _, name := range []string{"Retry-After", "RateLimit-Policy", "RateLimit", "Headgate-Id", "Content-Type"} {
+		fmt.Printf("%s: %s\n", name, w.Header().Get(name))
+	}
+	// Output:
+	// 429
+	// Retry-After: 12
+	// RateLimit-Policy: "login";q=5;w=300
+	// RateLimit: "login";r=0;t=12
+	// Headgate-Id: 2k7vq0d5n8x1c
+	// Content-Type: application/problem+json
+}
