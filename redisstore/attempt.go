@@ -46,16 +46,20 @@ func (s *Store) attempt(ctx context.Context, b *batch) (f fate, again bool) {
 	return f, false
 }
 
-// attemptApart sends each op of a batch alone and reports whether some must be asked again.
+// attemptApart sends each op of a batch alone and reports whether some must be asked again. Those stay in the batch; an op that
+// has its answer is its caller's, and may be another request by now.
 func (s *Store) attemptApart(ctx context.Context, b *batch) (again bool) {
 	one := newBatch()
+	waiting := b.ops[:0]
 	for _, o := range b.ops {
 		one.ops = append(one.ops[:0], o)
 		if _, more := s.attempt(ctx, one); more {
-			again = true
+			waiting = append(waiting, o)
 		}
 	}
-	return again
+	clear(b.ops[len(waiting):])
+	b.ops = waiting
+	return len(waiting) > 0
 }
 
 // requeue makes the ops wait again, so that a caller who leaves now knows that nothing ran, and why.
@@ -83,6 +87,12 @@ func (b *batch) prepare(s *Store) (keys []string, arg []byte) {
 func (s *Store) deliver(b *batch, reply string) {
 	if b.sent[0].script != s.scripts.take {
 		b.sent[0].finish(reply, 0, nil)
+		return
+	}
+	if len(reply) < headLength {
+		for _, o := range b.sent {
+			o.finish("", 0, badReply())
+		}
 		return
 	}
 	at := headLength

@@ -112,6 +112,9 @@ func judgeScript(text string) (fate, string) {
 func callError(f fate, hint string, cause error) *headgate.Error {
 	switch f {
 	case fateUnsent:
+		if errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) { // a dial that took too long is one
+			cause = errors.New(cause.Error())
+		}
 		return newError(headgate.CodeUnavailable, cause, "%s; nothing was charged", hint)
 	case fateUnknown:
 		if errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {

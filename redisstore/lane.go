@@ -59,8 +59,12 @@ func (l *lane) alone(o *op) bool {
 	o.state.Store(opQueued)
 	b := l.s.batches.Get().(*batch)
 	b.ops = append(b.ops[:0], o)
-	if l.s.call(b, o.deadline) {
+	w := watcher{l: l}
+	if l.s.call(b, o.deadline, &w) {
 		l.s.batches.Put(b)
+	}
+	if w.returned() {
+		return true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +83,7 @@ func (l *lane) send() {
 	b := l.s.batches.Get().(*batch)
 	for l.next(b) {
 		w := l.watch()
-		clean := l.s.call(b, time.Now().Add(l.s.cfg.Timeout+l.s.cfg.ConnectTimeout))
+		clean := l.s.call(b, time.Now().Add(l.s.cfg.Timeout+l.s.cfg.ConnectTimeout), w)
 		if !clean {
 			b = newBatch() // the client may still hold on to what it was given
 		}
@@ -144,10 +148,10 @@ func (l *lane) close() {
 }
 
 // watcher gives a call's place on the wire away when the client does not come back in time, so that a client stuck in
-// one call does not hold up the others.
+// one call does not hold up the others; and when takes must wait for keys on the move, which do not concern the others.
 type watcher struct {
 	l     *lane
-	timer *time.Timer
+	timer *time.Timer // nil: nobody watches the time
 	mu    sync.Mutex
 	over  bool // guarded by mu: the call came back
 	away  bool // guarded by mu: its place was given away
@@ -165,10 +169,11 @@ func (l *lane) watch() *watcher {
 func (w *watcher) expire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over || w.l.s.stuck.Add(1) > maxStuck {
-		if !w.over {
-			w.l.s.stuck.Add(-1)
-		}
+	if w.over || w.away {
+		return
+	}
+	if w.l.s.stuck.Add(1) > maxStuck {
+		w.l.s.stuck.Add(-1)
 		return
 	}
 	w.away = true
@@ -184,7 +189,9 @@ func (w *watcher) expire() {
 
 // returned notes that the call came back and tells whether its place is another's by now.
 func (w *watcher) returned() bool {
-	w.timer.Stop()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.over = true
@@ -195,7 +202,7 @@ func (w *watcher) returned() bool {
 }
 
 // call sends a batch and gives every op of it an answer. It reports whether the client is done with what it was given.
-func (s *Store) call(b *batch, deadline time.Time) (clean bool) {
+func (s *Store) call(b *batch, deadline time.Time, w *watcher) (clean bool) {
 	ctx, cancel := context.WithDeadline(s.base, deadline)
 	defer cancel()
 	wait := time.Millisecond
@@ -206,12 +213,14 @@ func (s *Store) call(b *batch, deadline time.Time) (clean bool) {
 			if !again {
 				return f != fateUnknown
 			}
-			apart = f == fateApart && len(b.ops) > 1
-			if apart {
+			if apart = f == fateApart; apart && len(b.ops) > 1 {
 				continue // at once: most of them are not on the move
 			}
 		} else if !s.attemptApart(ctx, b) {
 			return false
+		}
+		if apart {
+			w.expire() // what waits behind them may lie elsewhere
 		}
 		if !sleep(ctx, wait) {
 			s.giveUp(b)

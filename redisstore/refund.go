@@ -13,7 +13,8 @@ const (
 )
 
 // Refund implements [headgate.Refunder]. On a cluster it is one call for each shard; if one of them fails the others have
-// given back all the same, and the receipts say what was.
+// given back all the same, and the receipts say what was. What may have been given back (CodeIndeterminate) is off the
+// receipts too, so that a second Refund cannot give it twice.
 func (v *view) Refund(ctx context.Context, charges []headgate.Charge, d *headgate.Decision) error {
 	if err := headgate.Validate(charges); err != nil {
 		return err
@@ -66,6 +67,9 @@ func (v *view) refundGroup(ctx context.Context, charges []headgate.Charge, index
 	}
 	answer, err := v.refund(ctx, owed, marks)
 	if err != nil {
+		if err.Code == headgate.CodeIndeterminate || err.Code == headgate.CodeInternal {
+			forfeit(owed, of, d)
+		}
 		return err
 	}
 	for j, i := range of {
@@ -75,6 +79,16 @@ func (v *view) refundGroup(ctx context.Context, charges []headgate.Charge, index
 		}
 	}
 	return nil
+}
+
+// forfeit takes what may have been given back off the receipts, so that asking again cannot give it back twice. A slot stays:
+// freeing it again frees nothing.
+func forfeit(owed []headgate.Charge, of []int, d *headgate.Decision) {
+	for j, i := range of {
+		if kindOf(owed[j].Limit) != kindHolders {
+			d.Outcomes[i].Receipt.Charged -= owed[j].Cost
+		}
+	}
 }
 
 // refund runs refund.lua on charges of one shard and returns its answer for each of them. Where the clocks differ too far for a

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,9 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	return New(ctx, cfg)
 }
 
+// optionForm finds the options of a URL in what could also be a password with a '?' in it.
+var optionForm = regexp.MustCompile(`(^|&)(namespace|timeout|connect_timeout|ca|cert|key|server_name|sentinel_user|sentinel_password)=`)
+
 // ParseURL returns the Config that [Open] would use, to be completed.
 func ParseURL(text string) (Config, error) {
 	scheme, rest, found := strings.Cut(text, "://")
@@ -46,6 +50,9 @@ func ParseURL(text string) (Config, error) {
 	cfg.Cluster = scheme == "redis+cluster"
 	// What stands before the last @ may be a password that should have been escaped: it is never shown.
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		if _, options, _ := strings.Cut(rest[:at], "?"); optionForm.MatchString(options) {
+			return Config{}, configErrorf("an option of the URL has an @; write it as %%40")
+		}
 		user, password, _ := strings.Cut(rest[:at], ":")
 		var err1, err2 error
 		cfg.Username, err1 = url.PathUnescape(user)

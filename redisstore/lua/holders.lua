@@ -25,7 +25,7 @@ if kinds % 512 >= 256 then
     end
     h.latest, h.tomb = sunpack('<i7i7', s, 2)
     local live = redis.pcall('ZCOUNT', K[z], '(' .. format('%.0f', now), '+inf')
-    local gone = h.tomb > now and redis.pcall('ZSCORE', K[z + 1], holder)
+    local gone = h.tomb ~= NONE and redis.pcall('ZSCORE', K[z + 1], holder)
     if type(live) == 'table' or type(gone) == 'table' then return nil end
     h.live = live
     h.gone = gone and tonumber(gone) > now
@@ -46,7 +46,9 @@ if kinds % 512 >= 256 then
       local far = '(' .. format('%.0f', now + 2 * p[6])
       for _, name in ipairs(call('ZRANGEBYSCORE', key, far, '+inf')) do call('ZADD', key, now + p[6], name) end
     end
-    call('ZADD', live, 'XX', 'GT', '-inf', h.holder) -- changes nothing, but is refused where memory is short: first of all
+    -- Changes nothing, but is refused where memory is short: first of all. What is of another type is deleted next.
+    local r = redis.pcall('ZADD', live, 'XX', 'GT', '-inf', h.holder)
+    if type(r) == 'table' and not (h.fresh and sub(r.err, 1, 9) == 'WRONGTYPE') then call('ZADD', live, 'XX', 'GT', '-inf', h.holder) end
     if h.fresh then
       call('DEL', live, tombs)
     else

@@ -1,0 +1,79 @@
+package redisstore_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/internal/testservers"
+	"github.com/headgate-io/headgate/redisstore"
+)
+
+// TestPausedAlone: a caller who is alone with a stopped Redis leaves in time too, whether the connection stands or must be
+// made; and so does the store that is closed meanwhile.
+func TestPausedAlone(t *testing.T) {
+	srv := testservers.Redis(t)
+	limit := headgate.MustParseLimit("token_bucket 1000/s")
+	for _, cut := range []bool{false, true} {
+		s := open(t, redisstore.Config{Addrs: []string{srv.Addr()}})
+		awaitWorks(t, s)
+		if cut {
+			do(t, srv, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+		}
+		if err := srv.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			start := time.Now()
+			_, err := headgate.Take(t.Context(), s, headgate.One("s", "k", limit))
+			if took := time.Since(start); err == nil || took > 500*time.Millisecond {
+				t.Errorf("cut %v, call %d: %v after %s", cut, i, err, took)
+			}
+		}
+		var wg sync.WaitGroup
+		for i := range 50 {
+			wg.Go(func() { _, _ = headgate.Take(context.Background(), s, headgate.One("s", strconv.Itoa(i), limit)) })
+		}
+		start := time.Now()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("closing took %s", took)
+		}
+		wg.Wait()
+		if err := srv.Resume(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestForeignHolders: sets of another type, where there is no state, are as if never seen and fail nobody else's take.
+func TestForeignHolders(t *testing.T) {
+	t.Parallel()
+	s := open(t, redisstore.Config{})
+	slots, window := headgate.MustParseLimit("concurrency 2 ttl=1h"), headgate.MustParseLimit("fixed_window 9/1h")
+	key := redisstore.KeyOf(s, "c", "k")
+	for _, what := range []string{"+", "-"} {
+		other := key[:len(key)-len("=1:c:k")] + what + "1:c:k"
+		do(t, shared.Get(t), "SET", other, "not a set")
+		charge := headgate.Charge{Slot: "c", Key: "k", Limit: slots, Cost: 1, Holder: "h" + what}
+		first := headgate.Charge{Slot: "c2", Key: "k", Limit: slots, Cost: 1, Holder: "h" + what}
+		d := must(t, s, first, charge, headgate.One("w", "k", window))
+		if !d.Allowed || d.Outcomes[1].Remaining != 1 {
+			t.Errorf("%s: %+v", what, d)
+		}
+		if err := s.Refund(t.Context(), []headgate.Charge{first, charge, headgate.One("w", "k", window)}, &d); err != nil {
+			t.Error(err)
+		}
+		if d := must(t, s, charge); d.Outcomes[0].Remaining != 1 {
+			t.Errorf("%s, a slot leaked: %+v", what, d)
+		}
+		if err := s.Reset(t.Context(), "c", "k"); err != nil {
+			t.Error(err)
+		}
+	}
+}
