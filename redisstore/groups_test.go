@@ -13,26 +13,84 @@ import (
 	"github.com/headgate-io/headgate/redisstore"
 )
 
-// TestSentinel: a failover under load; the store finds the new primary by itself.
+// TestSentinel: a failover under load; the store finds the new primary by itself, and what the replicas knew of is not
+// admitted again.
 func TestSentinel(t *testing.T) {
 	group := testservers.Sentinel(t)
 	s := open(t, redisstore.Config{Addrs: group.Addrs(), Master: group.Name()})
 	awaitWorks(t, s)
-	l := startLoad(s, headgate.MustParseLimit("fixed_window 100000/36500d"), 8, 50)
-	l.awaitMore(t, 500)
-	old, err := group.KillPrimary()
+	testFailover(t, s, failover{
+		sync: func() error {
+			primary, err := group.Primary()
+			if err != nil {
+				return err
+			}
+			return primary.AwaitReplicas(2, recovery)
+		},
+		kill: group.KillPrimary,
+		await: func(old *testservers.RedisServer) error {
+			_, err := group.AwaitFailover(old, 30*time.Second)
+			return err
+		},
+	})
+}
+
+// failover is how one is brought about.
+type failover struct {
+	sync  func() error
+	kill  func() (*testservers.RedisServer, error)
+	await func(old *testservers.RedisServer) error
+}
+
+// testFailover uses some of a quota, lets the replicas know of it, kills a primary under load, and uses the rest: calls end in time,
+// all recovers, and no unit that was charged before is admitted twice.
+func testFailover(t *testing.T, s headgate.Limiter, f failover) {
+	t.Helper()
+	limit := headgate.MustParseLimit("fixed_window 300/36500d")
+	before := startLoad(s, limit, 8, 20) // 6,000 in all
+	before.awaitMore(t, 3000)
+	before.end()
+	if err := f.sync(); err != nil {
+		t.Fatal(err)
+	}
+	other := startLoad(headgate.Limiter(aside{s}), headgate.MustParseLimit("fixed_window 100000/36500d"), 4, 50)
+	other.awaitMore(t, 100)
+	old, err := f.kill()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := group.AwaitFailover(old, 30*time.Second); err != nil {
+	if err := f.await(old); err != nil {
 		t.Fatal(err)
 	}
-	l.awaitMore(t, 500)
-	l.end()
-	if slowest := time.Duration(l.slowest.Load()); slowest > 3*time.Second {
-		t.Errorf("a call took %s", slowest)
-	}
 	awaitWorks(t, s)
+	after := startLoad(s, limit, 8, 20)
+	for after.denied.Load() < 6000 {
+		after.awaitMore(t, 100)
+	}
+	after.end()
+	other.end()
+	allowed, unsure := before.allowed.Load()+after.allowed.Load(), before.unsure.Load()+after.unsure.Load()
+	if allowed > 6000 || allowed+unsure < 6000 {
+		t.Errorf("%d allowed and %d unknown of 6000", allowed, unsure)
+	}
+	if other.unsure.Load()+other.failed.Load() == 0 {
+		t.Error("nobody noticed the failover: it was not under load")
+	}
+	for _, l := range []*load{before, other, after} {
+		if slowest := time.Duration(l.slowest.Load()); slowest > 3*time.Second {
+			t.Errorf("a call took %s", slowest)
+		}
+	}
+}
+
+// aside takes the same charges in another slot.
+type aside struct{ headgate.Limiter }
+
+func (a aside) Take(ctx context.Context, charges []headgate.Charge, d *headgate.Decision) error {
+	for i := range charges {
+		charges[i].Slot = "aside"
+	}
+	return a.Limiter.Take(ctx, charges, d)
 }
 
 // TestCluster has all that needs a cluster, which takes long to start.
@@ -46,20 +104,30 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("denied take gives back", func(t *testing.T) { testGiveBack(t, openHere(t)) })
 	t.Run("migration", func(t *testing.T) { testMigration(t, cluster) })
+	t.Run("keys of one take apart", func(t *testing.T) { testTryAgain(t, cluster) })
+	t.Run("rights", func(t *testing.T) { testClusterACL(t, cluster) })
 	t.Run("failover", func(t *testing.T) {
-		s := openHere(t)
+		s := open(t, redisstore.Config{Addrs: cluster.Addrs(), Cluster: true})
 		awaitWorks(t, s)
-		l := startLoad(s, headgate.MustParseLimit("fixed_window 100000/36500d"), 8, 50)
-		l.awaitMore(t, 500)
-		old, err := cluster.KillPrimary(0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := cluster.AwaitFailover(0, old, 30*time.Second); err != nil {
-			t.Fatal(err)
-		}
-		l.awaitMore(t, 5000)
-		l.end()
+		testFailover(t, s, failover{
+			sync: func() error {
+				for slot := 0; slot < 16384; slot += 1024 {
+					owner, err := cluster.Owner(slot)
+					if err == nil {
+						err = owner.AwaitReplicas(1, recovery)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			kill: func() (*testservers.RedisServer, error) { return cluster.KillPrimary(0) },
+			await: func(old *testservers.RedisServer) error {
+				_, err := cluster.AwaitFailover(0, old, 30*time.Second)
+				return err
+			},
+		})
 	})
 }
 

@@ -63,6 +63,8 @@ func TestBadURLs(t *testing.T) {
 		"rediss://u:hunter2@h?ca=/nowhere/x": "ca",
 		"rediss://u:hunter2@h?cert=x":        "need each other",
 		"redis://u:hunter2@h?%zz":            "options",
+		"redis+sentinel://h/m?sentinel_user=s&sentinel_password=p@hunter2:x": "%40",
+		"redis://u:p@h?namespace=shop&sentinel_password=a@hunter2":           "%40",
 	} {
 		_, err := ParseURL(text)
 		switch {
