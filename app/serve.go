@@ -25,6 +25,8 @@ type ServeConfig struct {
 	Listen string
 	// TLSCert and TLSKey are files in PEM form; with both the gateway serves HTTPS, with neither HTTP.
 	TLSCert, TLSKey string
+	// ProxyProtocol expects the PROXY protocol from the policy's trusted proxies, and takes the client's address from it.
+	ProxyProtocol bool
 	// Store is where limits are counted; by default memory. Its Log is that of the service.
 	Store StoreConfig
 	// Admin is the address of the admin listener; "" for none. Beyond loopback it needs AdminToken.
@@ -83,6 +85,11 @@ func (s *service) build(ctx context.Context) error {
 	}
 	if err := s.listen(ctx); err != nil {
 		return err
+	}
+	if s.cfg.ProxyProtocol {
+		if s.front, err = withProxyProtocol(s.front, p); err != nil {
+			return err
+		}
 	}
 	s.cfg.Store.Log = s.cfg.Log
 	if s.store, err = OpenStore(ctx, s.cfg.Store); err != nil {

@@ -147,6 +147,9 @@ func (p *Policy) TrustsPeer(peer netip.Addr) bool {
 	return p.clients.trusted.contains(peer.Unmap().WithZone(""))
 }
 
+// TrustsAnyone tells whether there is a peer that TrustsPeer is true of.
+func (p *Policy) TrustsAnyone() bool { return len(p.clients.trusted) > 0 }
+
 // TrustedHeaders returns the names of the headers that are believed from trusted proxies only. A front removes them from
 // the requests of anybody else, so that the service behind is not deceived either.
 func (p *Policy) TrustedHeaders() []string {

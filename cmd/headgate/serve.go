@@ -57,6 +57,7 @@ func newServe(std streams) *cobra.Command {
 	flags.StringVar(&cfg.Listen, "listen", ":8080", "address of the gateway")
 	flags.StringVar(&cfg.TLSCert, "tls-cert", "", "file with the certificate, to serve HTTPS")
 	flags.StringVar(&cfg.TLSKey, "tls-key", "", "file with the key of the certificate")
+	flags.BoolVar(&cfg.ProxyProtocol, "proxy-protocol", false, "take the client's address from the PROXY protocol of the policy's trusted proxies")
 	flags.StringVar(&cfg.Admin, "admin", "", "address of /healthz and /readyz, such as 127.0.0.1:9090 (default none)")
 	flags.DurationVar(&cfg.Drain, "drain", app.DefaultDrain, "how long requests under way may take to end when stopping")
 	flags.StringVar(&format, "log-format", "text", "text or json")
