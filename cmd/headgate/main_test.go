@@ -148,7 +148,7 @@ func TestMessages(t *testing.T) {
 		"serve-no-drain":        {args: serve("--drain", "0")},
 		"serve-bad-listen":      {args: serve("--listen", "8080")},
 		"serve-open-admin":      {args: serve("--admin", ":9090")},
-		"serve-proxy-protocol":  {args: serve("--proxy-protocol")},
+		"serve-proxy-protocol":  {args: serve("--policy", "whole.yaml", "--proxy-protocol")},
 		"serve-bad-store":       {args: serve("--store", "redis://me:hunter2@h:port")},
 		"serve-bad-log":         {args: serve("--log-level", "loud")},
 		"serve-missing-secret":  {args: serve(), env: []string{"HEADGATE_ADMIN_TOKEN_FILE=missing.txt"}},
