@@ -24,7 +24,7 @@ import (
 )
 
 // The gateway beside a bare httputil.ReverseProxy with a transport that keeps enough connections, in front of the same
-// service, in one run and in turns; "plain" is the gateway over net/http's transport, without lanes. The client is a raw connection, so that it costs as little as can be.
+// service, in one run and in turns. The client is a raw connection, so that it costs as little as can be.
 
 // Goroutines inherit their labels, so a profile can be split: go tool pprof -tagfocus gateway.
 
@@ -32,7 +32,7 @@ func labelled(part string, start func()) {
 	pprof.Do(context.Background(), pprof.Labels("part", part), func(context.Context) { start() })
 }
 
-func proxies(b *testing.B) (bare, gated, plain string) {
+func proxies(b *testing.B) (bare, gated string) {
 	var service *httptest.Server
 	labelled("service", func() {
 		service = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -59,8 +59,7 @@ func proxies(b *testing.B) (bare, gated, plain string) {
 	})
 	b.Cleanup(server.Close)
 	labelled("gateway", func() { gated = served(b, Config{Upstream: service.URL}, ServerConfig{}) })
-	labelled("plain", func() { plain = served(b, Config{Upstream: service.URL, noLanes: true}, ServerConfig{}) })
-	return server.Listener.Addr().String(), gated, plain
+	return server.Listener.Addr().String(), gated
 }
 
 const benchRequest = "GET /shop/products/17?page=2 HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: bench/1\r\nAccept: */*\r\nCookie: session=0123456789abcdef\r\n\r\n"
@@ -107,13 +106,13 @@ func (w *wire) ask() error {
 }
 
 func BenchmarkOneConnection(b *testing.B) {
-	bare, gated, plain := proxies(b)
+	bare, gated := proxies(b)
 	sides := []struct {
 		name string
 		wire *wire
 		took []time.Duration
-	}{{name: "bare", wire: dialWire(b, bare)}, {name: "gateway", wire: dialWire(b, gated)}, {name: "plain", wire: dialWire(b, plain)}}
-	order := []int{0, 1, 2}
+	}{{name: "bare", wire: dialWire(b, bare)}, {name: "gateway", wire: dialWire(b, gated)}}
+	order := []int{0, 1}
 	for b.Loop() {
 		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] }) // who comes first pays for waking up
 		for _, i := range order {
@@ -131,12 +130,11 @@ func BenchmarkOneConnection(b *testing.B) {
 		b.ReportMetric(float64(medians[i].Nanoseconds()), sides[i].name+"-median-ns")
 	}
 	b.ReportMetric(float64(medians[1])/float64(medians[0]), "gateway-ratio")
-	b.ReportMetric(float64(medians[2])/float64(medians[0]), "plain-ratio")
 }
 
 func BenchmarkManyConnections(b *testing.B) {
-	bare, gated, plain := proxies(b)
-	for _, side := range []struct{ name, addr string }{{"bare", bare}, {"gateway", gated}, {"plain", plain}} {
+	bare, gated := proxies(b)
+	for _, side := range []struct{ name, addr string }{{"bare", bare}, {"gateway", gated}} {
 		b.Run(side.name, func(b *testing.B) {
 			const connections = 64
 			wires := make([]*wire, connections)

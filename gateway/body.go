@@ -55,8 +55,8 @@ func newPacedBody(x *exchange) *pacedBody {
 // Read is called by one goroutine at a time, which may be another than the handler's.
 func (b *pacedBody) Read(p []byte) (int, error) {
 	start := time.Now()
-	if !b.arm(start) {
-		return 0, errBodyClosed
+	if err := b.arm(start); err != nil {
+		return 0, err
 	}
 	if b.left >= 0 && int64(len(p)) > b.left+1 {
 		p = p[:b.left+1] // one more tells a body that is too long from one that just fits
@@ -76,18 +76,23 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *pacedBody) arm(now time.Time) bool {
+// arm sets the deadline of a read. One after the end does not reach the body: the transport makes sure that nothing is
+// left, while net/http may have closed the body, since the answer is on its way; that must not fail the request.
+func (b *pacedBody) arm(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.over {
-		return false
+	switch {
+	case b.whole:
+		return io.EOF
+	case b.over:
+		return errBodyClosed
 	}
 	deadline, set := b.pace.arm(now)
 	if set {
 		_ = b.setLimit(deadline) // not every server can: then it bounds slow bodies itself
 	}
 	b.latest = deadline
-	return true
+	return nil
 }
 
 // ended notes the end of a read. At the end of the body it passes the trailers on, and takes the deadline away, which would

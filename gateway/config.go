@@ -78,9 +78,6 @@ type Config struct {
 	// KeepUnderscores forwards headers with "_" in their names. By default they are removed: CGI, WSGI and PHP take X_User_Id
 	// for X-User-Id, which a policy does not.
 	KeepUnderscores bool
-
-	// noLanes has net/http's transport used for every service; tests compare the two.
-	noLanes bool
 }
 
 func (c Config) withDefaults() Config {

@@ -3,10 +3,12 @@ package gateway
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -183,7 +185,7 @@ func TestAnswersAreNotMixedUp(t *testing.T) {
 	const poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
-			answered, sent := make(chan struct{}), make(chan struct{})
+			answered, closed := make(chan struct{}), make(chan struct{})
 			var connections atomic.Int32
 			service := fakeService(t, func(conn net.Conn) {
 				n := connections.Add(1)
@@ -196,16 +198,20 @@ func TestAnswersAreNotMixedUp(t *testing.T) {
 					switch {
 					case n > 1:
 						io.WriteString(conn, answer)
+						continue
 					case late:
 						io.WriteString(conn, answer)
 						<-answered
 						io.WriteString(conn, poison)
-						close(sent)
 					default:
 						io.WriteString(conn, answer+poison)
-						<-answered
-						close(sent)
 					}
+					conn.SetReadDeadline(time.Now().Add(patience))
+					if _, err := in.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+						t.Errorf("the connection is kept: %v", err)
+					}
+					close(closed)
+					return
 				}
 			})
 			addr := served(t, Config{Upstream: service}, ServerConfig{})
@@ -222,7 +228,7 @@ func TestAnswersAreNotMixedUp(t *testing.T) {
 				}
 				if i == 0 {
 					close(answered)
-					<-sent
+					<-closed
 				}
 			}
 		})

@@ -18,6 +18,14 @@ import (
 // copyBuffer is the size of the pieces in which bodies are passed on.
 const copyBuffer = 32 << 10
 
+// Bounds of what a service says before the body of its answer.
+const (
+	maxAnswerHead    = 1 << 20 // bytes of a header
+	maxInformational = 16      // 1xx answers before the real one
+)
+
+var errInformational = errors.New("too many informational answers")
+
 // forward sends the request to the service and its answer to the client.
 func (x *exchange) forward() {
 	if most := x.g.cfg.MaxRequestBody; most > 0 && x.r.ContentLength > most {
@@ -27,47 +35,10 @@ func (x *exchange) forward() {
 	if hasBody(x.r) {
 		x.body = newPacedBody(x)
 	}
-	if x.g.lanes != nil && (x.g.transport == nil || x.websock) {
-		x.forwardOnLane()
-	} else {
-		x.forwardByTransport()
-	}
-}
-
-func (x *exchange) forwardOnLane() {
-	t := &trip{x: x}
-	whole := false
-	defer func() { t.end(whole) }()
 	sent := time.Now()
-	res, err := t.run()
+	res, err := x.roundTrip()
 	answered := time.Now()
 	x.upstreamTime = answered.Sub(sent)
-	if err != nil {
-		x.upstreamFailed(err)
-		return
-	}
-	defer func() { x.rest = time.Since(answered) }()
-	if res.StatusCode == http.StatusSwitchingProtocols {
-		x.tunnel(res, stream{t.lane})
-		return
-	}
-	x.respond(res, t.soon)
-	whole = true
-}
-
-func (x *exchange) forwardByTransport() {
-	hints := &earlyHints{x: x}
-	out := x.outgoing(httptrace.WithClientTrace(x.r.Context(), &httptrace.ClientTrace{Got1xxResponse: hints.pass}))
-	sent := time.Now()
-	res, err := x.g.transport.RoundTrip(out)
-	hints.end()
-	answered := time.Now()
-	x.upstreamTime = answered.Sub(sent)
-	if err == nil {
-		if err = plausible(res); err != nil {
-			res.Body.Close()
-		}
-	}
 	if err != nil {
 		x.upstreamFailed(err)
 		return
@@ -75,11 +46,29 @@ func (x *exchange) forwardByTransport() {
 	defer res.Body.Close()
 	defer func() { x.rest = time.Since(answered) }()
 	if res.StatusCode == http.StatusSwitchingProtocols {
-		service, _ := res.Body.(io.ReadWriteCloser)
-		x.tunnel(res, service)
+		x.tunnel(res)
 		return
 	}
-	x.respond(res, func() bool { return res.ContentLength > 0 }) // a guess: the transport does not tell
+	x.respond(res)
+}
+
+// roundTrip returns an answer that can be passed on.
+func (x *exchange) roundTrip() (*http.Response, error) {
+	hints := &earlyHints{x: x}
+	defer hints.end()
+	transport := x.g.transport
+	if x.websock {
+		transport = x.g.upgrades
+	}
+	res, err := transport.RoundTrip(x.outgoing(httptrace.WithClientTrace(x.r.Context(), &httptrace.ClientTrace{Got1xxResponse: hints.pass})))
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode < 100 { // net/http's server panics at these
+		res.Body.Close()
+		return nil, fmt.Errorf("the answer has the status %q", res.Status)
+	}
+	return res, nil
 }
 
 // earlyHints passes 1xx answers on. They come on a goroutine of the transport, until the real answer is there.
@@ -110,14 +99,6 @@ func (e *earlyHints) pass(status int, header textproto.MIMEHeader) error {
 	return nil
 }
 
-// plausible refuses an answer that cannot be passed on: net/http panics at a status below 100.
-func plausible(res *http.Response) error {
-	if res.StatusCode < 100 {
-		return fmt.Errorf("the answer has the status %q", res.Status)
-	}
-	return nil
-}
-
 // inform passes a 1xx answer on to a client that knows them. One that waits for 100 gets no other: net/http may be writing
 // that at the same time, from the goroutine that reads the body, and does not guard one against the other.
 func (x *exchange) inform(status int, header http.Header) {
@@ -132,15 +113,8 @@ func (x *exchange) inform(status int, header http.Header) {
 	maps.Copy(h, kept)
 }
 
-// askClient tells the client to send its body.
-func (x *exchange) askClient() {
-	if x.r.ProtoAtLeast(1, 1) {
-		x.w.WriteHeader(http.StatusContinue)
-	}
-}
-
-// respond passes the answer of the service on. soon tells whether a part of its body is here.
-func (x *exchange) respond(res *http.Response, soon func() bool) {
+// respond passes the answer of the service on.
+func (x *exchange) respond(res *http.Response) {
 	h := x.Header()
 	copyHeader(h, res.Header)
 	x.g.cfg.Renderer.SetHeaders(h, x.verdict)
@@ -157,7 +131,7 @@ func (x *exchange) respond(res *http.Response, soon func() bool) {
 		delete(h, "Content-Length") // HTTP/2 has both, HTTP/1.1 has trailers after chunks only
 	}
 	x.WriteHeader(res.StatusCode)
-	if err := x.copyBody(res, soon); err != nil {
+	if err := x.copyBody(res); err != nil {
 		if x.r.Context().Err() == nil && err != errClient {
 			x.warn("the upstream broke off its answer", err)
 		}
@@ -187,13 +161,13 @@ func (x *exchange) copyTrailers(res *http.Response, announced int) {
 var errClient = errors.New("the client takes no more")
 
 // copyBody passes a body on as it comes: what has come is flushed before more is awaited, unless that was all.
-func (x *exchange) copyBody(res *http.Response, soon func() bool) error {
+func (x *exchange) copyBody(res *http.Response) error {
 	left := res.ContentLength
 	if x.r.Method == http.MethodHead || left == 0 {
 		return nil
 	}
-	if !soon() {
-		x.flush() // the header at once: the first byte may be long in coming
+	if left < 0 {
+		x.flush() // the header at once: the first byte of a stream may be long in coming
 	}
 	buffer := x.g.buffers.Get().(*[copyBuffer]byte)
 	defer x.g.buffers.Put(buffer)

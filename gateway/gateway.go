@@ -16,14 +16,12 @@ const ReservedPrefix = "/_headgate/"
 type Gateway struct {
 	cfg       Config
 	up        upstream
-	lanes     *lanes            // for HTTP/1.1 without TLS, also for the upgrades to an h2c service; nil for https
-	transport http.RoundTripper // for the rest; nil for http
+	transport *http.Transport
+	upgrades  *http.Transport // for websockets; another one if the service speaks h2c
 	holds     *httpverdict.Holds
 	inflight  atomic.Int64
 	open      atomic.Int64 // tunnels among them
 	buffers   sync.Pool    // of *[copyBuffer]byte
-	headers   sync.Pool    // of http.Header, empty
-	close     func()
 }
 
 // Stats is what a Gateway does at the moment.
@@ -58,7 +56,6 @@ func New(cfg Config) (*Gateway, error) {
 	}
 	g := &Gateway{cfg: cfg, up: up, holds: httpverdict.NewHolds(cfg.MaxHeld)}
 	g.buffers.New = func() any { return new([copyBuffer]byte) }
-	g.headers.New = func() any { return make(http.Header, 16) }
 	g.connect()
 	return g, nil
 }
@@ -68,9 +65,11 @@ func (g *Gateway) Stats() Stats {
 	return Stats{InFlight: int(g.inflight.Load()), Tunnels: int(g.open.Load()), Held: g.holds.Held()}
 }
 
-// Close closes the idle connections to the service. Requests that are under way go on.
+// Close closes the idle connections to the service, and those of requests that are under way when they are over. It does
+// not end those, nor keep new ones from coming: close the server first.
 func (g *Gateway) Close() error {
-	g.close()
+	g.transport.CloseIdleConnections()
+	g.upgrades.CloseIdleConnections()
 	return nil
 }
 

@@ -27,6 +27,8 @@ func (x *exchange) outgoing(ctx context.Context) *http.Request {
 		if out.Trailer = x.body.trailer; out.Trailer != nil {
 			out.ContentLength = -1 // HTTP/1.1 has trailers after chunks only
 		}
+		// A body that the service was asked about and refuses is sent all the same if the connection is to be kept.
+		out.Close = x.r.Header["Expect"] != nil && x.g.up.scheme == "http" && !x.g.up.h2c
 	}
 	return out
 }

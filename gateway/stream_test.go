@@ -94,9 +94,10 @@ func TestEventsArriveAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// An answer whose length is known must not wait for its end either.
+// An answer whose length is known must not wait for its end either. Its header goes with the first part.
 func TestPartsOfAKnownLengthArrive(t *testing.T) {
-	more := make(chan bool)
+	more := make(chan bool, 1)
+	more <- true
 	service := upstreamServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "6")
 		w.(http.Flusher).Flush()
@@ -112,11 +113,11 @@ func TestPartsOfAKnownLengthArrive(t *testing.T) {
 	}
 	defer res.Body.Close()
 	for _, want := range []string{"abc", "def"} {
-		more <- true
 		part := make([]byte, 3)
 		if _, err := io.ReadFull(res.Body, part); err != nil || string(part) != want {
 			t.Fatalf("part %q %v, want %q", part, err, want)
 		}
+		more <- true
 	}
 }
 

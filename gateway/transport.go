@@ -7,30 +7,22 @@ import (
 	"time"
 )
 
-// connect makes the ways to the service: lanes to one that speaks HTTP/1.1 without TLS, net/http's transport to others, and
-// to all where the system does not let us look at an idle connection.
+// continueTimeout is how long a body is held back for a service that was asked whether it wants it.
+const continueTimeout = time.Second
+
+// connect makes the way to the service. A websocket begins in HTTP/1.1, for which one that is spoken to in h2c needs
+// connections of another kind; towards https the transport sees to that.
 func (g *Gateway) connect() {
-	lanes := canLook && !g.cfg.noLanes && g.up.scheme == "http"
-	if lanes {
-		g.lanes = newLanes(g.cfg.MaxIdleConns, func(ctx context.Context) (net.Conn, error) {
-			return g.dial(ctx, "tcp", g.up.host)
-		})
-		g.close = g.lanes.close
-	}
-	if lanes && !g.up.h2c {
-		return
-	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!g.up.h2c)
 	protocols.SetHTTP2(!g.up.h2c)
 	protocols.SetUnencryptedHTTP2(g.up.h2c)
-	transport := g.newTransport(protocols)
-	g.transport = transport
-	g.close = func() {
-		transport.CloseIdleConnections()
-		if g.lanes != nil {
-			g.lanes.close()
-		}
+	g.transport = g.newTransport(protocols)
+	g.upgrades = g.transport
+	if g.up.h2c {
+		protocols = new(http.Protocols)
+		protocols.SetHTTP1(true)
+		g.upgrades = g.newTransport(protocols)
 	}
 }
 

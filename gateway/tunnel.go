@@ -17,8 +17,9 @@ import (
 const closingTime = 5 * time.Second
 
 // tunnel joins client and service after the service has agreed to a websocket. It returns when the tunnel is closed.
-func (x *exchange) tunnel(res *http.Response, service io.ReadWriteCloser) {
-	if service == nil || !x.websock || !agrees(res.Header) {
+func (x *exchange) tunnel(res *http.Response) {
+	service, ok := res.Body.(io.ReadWriteCloser)
+	if !ok || !x.websock || !agrees(res.Header) {
 		x.warn("the upstream switched to a protocol that was not asked for", errors.New(res.Status))
 		x.fail(&fault{status: http.StatusBadGateway, code: "upstream_protocol", detail: "The service answered in a way that cannot be passed on."})
 		return
