@@ -42,6 +42,7 @@ func Example() {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx, listener) }()
 

@@ -130,26 +130,33 @@ func TestRequestIsRepeatedOnlyWhereThatIsSafe(t *testing.T) {
 	c := client(t)
 	for _, step := range []struct {
 		method, body, begin string // begin is what the service says before it drops the request
+		key                 string // says that a repetition does no harm
 		status              int
 		reached             int32 // requests that the service has seen in all
 	}{
-		{"GET", "", "", 200, 1},
-		{"GET", "", "", 200, 3}, // dropped, and repeated on a new connection
-		{"POST", "x", "", 502, 4},
-		{"GET", "", "", 200, 5},
-		{"POST", "", "", 502, 6},
-		{"GET", "", "", 200, 7},
-		{"DELETE", "", "", 502, 8},
-		{"GET", "", "", 200, 9},
-		{"GET", "x", "", 502, 10},
-		{"GET", "", "", 200, 11},
-		{"GET", "", "HTTP/1.1 2", 502, 12},
+		{"GET", "", "", "", 200, 1},
+		{"GET", "", "", "", 200, 3}, // dropped, and repeated on a new connection
+		{"POST", "x", "", "", 502, 4},
+		{"GET", "", "", "", 200, 5},
+		{"POST", "", "", "", 502, 6},
+		{"GET", "", "", "", 200, 7},
+		{"DELETE", "", "", "", 502, 8},
+		{"GET", "", "", "", 200, 9},
+		{"GET", "x", "", "", 502, 10},
+		{"GET", "", "", "", 200, 11},
+		{"GET", "", "HTTP/1.1 2", "", 502, 12},
+		{"GET", "", "", "", 200, 13},
+		{"POST", "", "", "key", 200, 15}, // dropped, and repeated
+		{"POST", "x", "", "key", 502, 16},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), step.method, "http://"+addr, strings.NewReader(step.body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		req.Header.Set("X-Begin", step.begin)
+		if step.key != "" {
+			req.Header.Set("Idempotency-Key", step.key)
+		}
 		res, err := c.Do(req)
 		if err != nil {
 			t.Fatal(err)

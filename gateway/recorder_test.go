@@ -64,8 +64,8 @@ func answerAll(conn net.Conn, seen *lockedBuffer) {
 	}
 }
 
-// errCut says that the connection has ended within the chunks of a body, which everybody reads as no request.
-var errCut = errors.New("the chunks break off")
+// errCut says that the connection has ended within a body, which everybody reads as no request.
+var errCut = errors.New("the body breaks off")
 
 // requests reads what the service got as strictly as can be: what could be read in two ways is an error.
 func (r *recorder) requests() ([]strictRequest, error) {
@@ -127,7 +127,10 @@ func readStrict(b []byte) (req strictRequest, rest []byte, err error) {
 		req.body, rest, err = readStrictChunks(rest)
 	case len(lengths) == 1:
 		n, perr := strconv.ParseUint(lengths[0], 10, 32)
-		if perr != nil || int(n) > len(rest) || strings.Trim(lengths[0], "0123456789") != "" {
+		if perr == nil && int(n) > len(rest) {
+			return req, nil, errCut
+		}
+		if perr != nil || strings.Trim(lengths[0], "0123456789") != "" {
 			return req, nil, fmt.Errorf("length %q of %d bytes", lengths[0], len(rest))
 		}
 		req.body, rest = string(rest[:n]), rest[n:]
