@@ -80,6 +80,8 @@ func (l *lane) alone(o *op) bool {
 // send makes calls until nothing waits.
 func (l *lane) send() {
 	defer l.s.senders.Done()
+	l.s.sending.Add(1)
+	defer l.s.sending.Add(-1)
 	b := l.s.batches.Get().(*batch)
 	for l.next(b) {
 		w := l.watch()

@@ -18,10 +18,14 @@ func TestPausedAlone(t *testing.T) {
 	srv := testservers.Redis(t)
 	limit := headgate.MustParseLimit("token_bucket 1000/s")
 	for _, cut := range []bool{false, true} {
-		s := open(t, redisstore.Config{Addrs: []string{srv.Addr()}})
+		s := open(t, redisstore.Config{Addrs: []string{srv.Addr()}, MaxInFlight: 1})
 		awaitWorks(t, s)
+		busy := startLoad(s, limit, 20, 5) // the client reads in the background from now on, and sees the connection end
+		busy.awaitMore(t, 500)
+		busy.end()
 		if cut {
 			do(t, srv, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+			do(t, srv, "PING") // after which it is done
 		}
 		if err := srv.Pause(); err != nil {
 			t.Fatal(err)

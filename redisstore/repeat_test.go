@@ -11,6 +11,7 @@ import (
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
+	"github.com/redis/rueidis"
 )
 
 // movingClient answers as a cluster does while a slot moves: TRYAGAIN to what names a key that is on the move.
@@ -195,5 +196,32 @@ func TestSlowDial(t *testing.T) {
 		if headgate.CodeOf(err) != headgate.CodeUnavailable || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v is told as the caller's own", err)
 		}
+	}
+}
+
+// TestPatience: only where the client is known to come back in time does a caller wait for it.
+func TestPatience(t *testing.T) {
+	t.Parallel()
+	s := openFake(t, &fakeClient{}, Config{})
+	o := &op{deadline: time.Now().Add(time.Minute)}
+	if s.patient(t.Context(), o) {
+		t.Error("a client of the user's is trusted with the deadline")
+	}
+	s.owned = struct{ rueidis.Client }{}
+	t.Cleanup(func() { s.owned = nil }) // before the store is closed
+	if !s.patient(t.Context(), o) {
+		t.Error("our own client, connected, is not trusted")
+	}
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	s.sending.Add(1) // its call may be making the connection that this one needs, and has longer for it
+	beside := s.patient(t.Context(), o)
+	s.sending.Add(-1)
+	s.broken.Store(true)
+	if beside || s.patient(t.Context(), o) {
+		t.Error("beside a call with more time, or after a failure, the client is trusted")
+	}
+	if s.broken.Store(false); s.patient(short, o) {
+		t.Error("a caller with an earlier deadline waits for the client")
 	}
 }

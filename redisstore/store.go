@@ -37,6 +37,7 @@ type Store struct {
 	batches sync.Pool
 	queued  atomic.Int64 // ops that wait to be sent
 	stuck   atomic.Int64 // calls whose place on the wire was given away
+	sending atomic.Int64 // goroutines that make calls for others
 	spreads atomic.Int64 // takes over several shards that are under way
 	broken  atomic.Bool  // the last call got no answer
 
@@ -188,9 +189,10 @@ func (s *Store) run(ctx context.Context, l *lane, o *op, wall time.Time) *headga
 }
 
 // patient tells whether a caller can wait for the client itself: it has no earlier deadline than the store's, and the
-// client is ours, keeps to deadlines, and is connected, as far as the last call knows.
+// client is ours, keeps to deadlines, and is connected, as far as the last call knows. The client lets calls wait for a
+// connection that another call makes, as long as that one may take: beside calls with more time than the caller's it cannot.
 func (s *Store) patient(ctx context.Context, o *op) bool {
-	if s.owned == nil || s.broken.Load() {
+	if s.owned == nil || s.broken.Load() || s.sending.Load() > 0 {
 		return false
 	}
 	own, ok := ctx.Deadline()
