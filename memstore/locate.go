@@ -111,10 +111,11 @@ func (s *Store) reserve(sl *slot) bool {
 	return false
 }
 
-// ordinal is how many charges of the take share the slot's overflow, or a copy of it, already.
+// ordinal is how many charges of the take share the slot's overflow already. A copy is not shared: else a peek beside a
+// charge would send that to a state that the same charge does not use alone.
 func ordinal(sl *slot, before []place) (n int) {
 	for i := range before {
-		if before[i].e.slot == sl && (before[i].nth > 0 || before[i].private) {
+		if before[i].e.slot == sl && before[i].nth > 0 {
 			n++
 		}
 	}

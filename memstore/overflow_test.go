@@ -26,6 +26,25 @@ func crowded(t *testing.T, l headgate.Limit) *Store {
 	return s
 }
 
+// TestAPeekBesideAChargeOpensNoSecondState: what a key may spend while it shares is the same, whatever is looked at beside it.
+func TestAPeekBesideAChargeOpensNoSecondState(t *testing.T) {
+	l := headgate.MustParseLimit("token_bucket 1/1h burst=2")
+	at := crowded(t, l).At(noon)
+	peek, pay := headgate.Charge{Slot: "s", Key: "a", Limit: l}, headgate.One("s", "b", l)
+	allowed := 0
+	for range 4 {
+		if take(t, at, pay).Allowed {
+			allowed++
+		}
+		if take(t, at, peek, pay).Allowed {
+			allowed++
+		}
+	}
+	if allowed != 2 {
+		t.Errorf("%d allowed, want 2", allowed)
+	}
+}
+
 func TestNewKeysShareOneStateWhenTheSlotIsFull(t *testing.T) {
 	l := headgate.MustParseLimit("token_bucket 1/1h burst=2")
 	s := crowded(t, l)
