@@ -19,7 +19,7 @@ func testTryAgain(t *testing.T, cluster *testservers.RedisCluster) {
 	open := func(timeout time.Duration) *redisstore.Store {
 		return open(t, redisstore.Config{Addrs: cluster.Addrs(), Cluster: true, Timeout: timeout, Namespace: namespace})
 	}
-	s, hasty := open(recovery), open(300*time.Millisecond)
+	s, hasty := open(recovery), open(time.Second)
 	limit := headgate.MustParseLimit("fixed_window 10/36500d")
 	several := []headgate.Charge{headgate.One("a", "k", limit), headgate.One("b", "k", limit)}
 	one := headgate.One("single", "k", limit)
