@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -81,6 +82,11 @@ func connect(ctx context.Context, cfg *Config) (rueidis.Client, error) {
 	done := make(chan result, 1)
 	go func() {
 		client, err := rueidis.NewClient(option)
+		if err == nil && !cfg.Cluster {
+			if err = refuseCluster(ctx, client); err != nil {
+				client.Close()
+			}
+		}
 		done <- result{client, err}
 	}()
 	select {
@@ -94,4 +100,15 @@ func connect(ctx context.Context, cfg *Config) (rueidis.Client, error) {
 		}()
 		return nil, ctx.Err()
 	}
+}
+
+// refuseCluster finds out that what was taken for a lone Redis is a node of a cluster, on which only some keys would work: a
+// cluster refuses any command on keys of two slots, whatever they hold. Other answers, such as that the user may not ask, are
+// no reason to give up.
+func refuseCluster(ctx context.Context, client rueidis.Client) error {
+	err := client.Do(ctx, client.B().Arbitrary("EXISTS").Keys("headgate:{a}", "headgate:{b}").Build()).Error()
+	if refusal, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(refusal.Error(), "CROSSSLOT") {
+		return replyError{refusal.Error()}
+	}
+	return nil
 }

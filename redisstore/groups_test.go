@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +97,9 @@ func (a aside) Take(ctx context.Context, charges []headgate.Charge, d *headgate.
 // TestCluster has all that needs a cluster, which takes long to start.
 func TestCluster(t *testing.T) {
 	cluster := testservers.Cluster(t)
+	if s, err := redisstore.New(t.Context(), redisstore.Config{Addrs: cluster.Addrs()[:1]}); err == nil || !strings.Contains(err.Error(), "redis+cluster://") {
+		t.Errorf("a node of a cluster taken for a lone Redis: got %v, %v", s, err)
+	}
 	openHere := func(t testing.TB) headgate.Limiter {
 		return open(t, redisstore.Config{Addrs: cluster.Addrs(), Cluster: true, Timeout: 2 * time.Second})
 	}
