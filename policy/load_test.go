@@ -118,7 +118,7 @@ func TestLinksOutOfTheFolderAreNotFollowed(t *testing.T) {
 	}
 	dir := t.TempDir()
 	if err := os.Symlink(outside, filepath.Join(dir, "list.txt")); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "policy.yaml")
 	if err := os.WriteFile(file, []byte("version: 1\nlists: {a: {file: list.txt}}"), 0o600); err != nil {

@@ -5,6 +5,7 @@
 #   nginx         as an upstream, and as the peer of the gateway in bench/
 #   curl, wrk     drive the servers from outside
 #   gcc, libc6-dev  needed by go test -race
+#   script        gives a command a terminal
 #
 # What is there already is left alone. On Debian and its like, as root, the rest comes from the distribution's own
 # packages; elsewhere the script says what is missing and ends with 1. The tests start their own servers on their own
@@ -22,6 +23,7 @@ want nginx nginx-light
 want curl curl
 want wrk wrk
 want gcc gcc libc6-dev
+want script bsdutils
 
 if [ -z "$missing" ]; then
 	echo "install-test-deps: everything is installed"

@@ -11,10 +11,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/testservers"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -173,10 +176,7 @@ func TestMessages(t *testing.T) {
 // and the question would stand in what the command prints.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	script, err := exec.LookPath("script")
-	if err != nil {
-		t.Skip("no script(1), which makes a terminal")
-	}
+	script := testservers.Need(t, "script") // it makes a terminal
 	for command, want := range map[string]string{
 		"version":             strings.TrimSpace(runBinary(t, nil, "version").stdout),
 		"check missing.yaml":  "headgate: policy missing.yaml cannot be opened: no such file or directory",
@@ -199,8 +199,11 @@ func TestFullDisk(t *testing.T) {
 		{"test", "--json", "pass.test"}, {"test", "fail.test"}, {"version"}, {"version", "--json"},
 	} {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if runtime.GOOS != "linux" && errors.Is(err, os.ErrNotExist) {
+			t.Skip("only Linux has a disk that is always full")
+		}
 		if err != nil {
-			t.Skip(err)
+			t.Fatal(err)
 		}
 		var stderr bytes.Buffer
 		cmd := command(t.Context(), nil, args...)
@@ -230,7 +233,7 @@ func TestFirstSignalEnds(t *testing.T) {
 			t.Parallel()
 			pipe := filepath.Join(t.TempDir(), "pipe")
 			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-				t.Skip(err)
+				t.Fatal(err)
 			}
 			cmd := command(t.Context(), nil, name, pipe)
 			if err := cmd.Start(); err != nil {
