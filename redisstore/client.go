@@ -83,7 +83,7 @@ func connect(ctx context.Context, cfg *Config) (rueidis.Client, error) {
 	go func() {
 		client, err := rueidis.NewClient(option)
 		if err == nil && !cfg.Cluster {
-			if err = refuseCluster(ctx, client); err != nil {
+			if err = refuseCluster(ctx, client, cfg.Namespace); err != nil {
 				client.Close()
 			}
 		}
@@ -103,10 +103,10 @@ func connect(ctx context.Context, cfg *Config) (rueidis.Client, error) {
 }
 
 // refuseCluster finds out that what was taken for a lone Redis is a node of a cluster, on which only some keys would work: a
-// cluster refuses any command on keys of two slots, whatever they hold. Other answers, such as that the user may not ask, are
-// no reason to give up.
-func refuseCluster(ctx context.Context, client rueidis.Client) error {
-	err := client.Do(ctx, client.B().Arbitrary("EXISTS").Keys("headgate:{a}", "headgate:{b}").Build()).Error()
+// cluster refuses any command on keys of two slots, whatever they hold. It asks what docs/redis.md gives every user the right
+// to; other answers are no reason to give up.
+func refuseCluster(ctx context.Context, client rueidis.Client, namespace string) error {
+	err := client.Do(ctx, client.B().Arbitrary("MGET").Keys(namespace+"{a}", namespace+"{b}").Build()).Error()
 	if refusal, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(refusal.Error(), "CROSSSLOT") {
 		return replyError{refusal.Error()}
 	}
