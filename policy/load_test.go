@@ -84,7 +84,7 @@ func TestListing(t *testing.T) {
 		t.Errorf("needs %v", got)
 	}
 	style := httpverdict.ResponseStyle{Style: "envelope", IETF: true, XRateLimit: true, RetryJitter: 0.125}
-	if p.response != style {
+	if !reflect.DeepEqual(p.response, style) {
 		t.Errorf("response %+v", p.response)
 	}
 }

@@ -58,7 +58,7 @@ func TestFinishOutlivesTheRequest(t *testing.T) {
 	calls := 0
 	v := &Verdict{Done: func(ctx context.Context, res Result) {
 		calls++
-		if _, bounded := ctx.Deadline(); ctx.Err() != nil || !bounded || res != (Result{Status: 201, Bytes: 7}) {
+		if _, bounded := ctx.Deadline(); ctx.Err() != nil || !bounded || res.Status != 201 || res.Bytes != 7 {
 			t.Errorf("Done got err %v, bounded %t, %+v", ctx.Err(), bounded, res)
 		}
 	}}

@@ -4,6 +4,8 @@ package httpverdict
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"net/netip"
 	"time"
@@ -28,7 +30,20 @@ type Request struct {
 	Dimensions map[string]string
 	// ContentLength is the announced length of the body, -1 if unknown.
 	ContentLength int64
+	// Body lets a policy look at the body before it goes on; nil if there is none, or if the front cannot.
+	Body Peeker
 }
+
+// Peeker shows the beginning of a request's body without taking it away: what was read goes on to the service as it came.
+type Peeker interface {
+	// Peek returns the whole body as it was sent, if it has at most that many bytes. It may be called again, also when the
+	// request is over, and answers the same without reading again. The error is [ErrBodyTooLarge], that of the context when
+	// the body comes too slowly, or what reading met.
+	Peek(ctx context.Context, most int) ([]byte, error)
+}
+
+// ErrBodyTooLarge says that a body has more bytes than a [Peeker] may keep.
+var ErrBodyTooLarge = errors.New("the body is too large to look at")
 
 // Decider judges requests. Implementations are safe for concurrent use. There is always a verdict: what to answer when
 // the store fails is part of the policy.
@@ -86,6 +101,16 @@ type Verdict struct {
 	Shadow []string
 	// Response tells how a denial is written.
 	Response ResponseStyle
+	// Over is the signed text for the header [HeaderOver] of an allowed request that is over a limit all the same; "" for
+	// none. The front sets it on the request to the service, and removes what the client has sent under this name from every
+	// request.
+	Over string
+	// Stale, if not nil, lets the front answer with the last good answer of the same request; see [Stale].
+	Stale *Stale
+	// Fallback, if not nil, is what a denial is answered with in place of the body that Response describes.
+	Fallback *Fallback
+	// Matches says what became of every rule that was looked at, if the decider was made to explain; else it is nil.
+	Matches []Match
 	// Done, if not nil, must be called once when the request is over, with how it was answered: it releases and settles.
 	// The context bounds the calls it makes, and may be one that outlives the request's.
 	Done func(ctx context.Context, res Result)
@@ -100,6 +125,43 @@ type Result struct {
 	Status int
 	// Bytes is the size of the response's body.
 	Bytes int64
+	// RequestBytes is how much of the request's body was read.
+	RequestBytes int64
+	// Header is the response's header; nil if there was none. Read, never written.
+	Header http.Header
+}
+
+// Stale says under what a GET's answers may be kept and given again. A front that keeps answers does so for every allowed
+// request that has it; one with a denial answers with what it has, and with the denial if it has nothing. While one request
+// refreshes an answer, identical ones wait for it rather than go to the service.
+type Stale struct {
+	// Identity tells apart who may see the same answer: no answer is given to another identity. "" stands for everybody, and
+	// only then the rule says that its answers are public.
+	Identity string
+	// MaxAge is how old an answer may be.
+	MaxAge time.Duration
+}
+
+// Fallback is a ready answer.
+type Fallback struct {
+	Status      int
+	ContentType string
+	Body        []byte
+}
+
+// Match is what became of one rule that was looked at for a request.
+type Match struct {
+	Rule string
+	// Skipped says in a few words why the rule did not apply; "" if it did.
+	Skipped string
+	// Key is the text of its key, "" for one bucket for all.
+	Key string
+	// Shadow tells that the rule only watches.
+	Shadow bool
+	// Cost is what it was charged, or is to be checked for.
+	Cost int64
+	// Limits are the limits in force and their outcomes, which are empty if the store was not asked.
+	Limits []LimitReport
 }
 
 // LimitReport is one judged limit in the words of the RateLimit headers.
@@ -116,12 +178,22 @@ type LimitReport struct {
 const (
 	StyleProblem  = "problem"
 	StyleEnvelope = "envelope"
+	StyleTemplate = "template"
 )
+
+// Template writes a page.
+type Template interface {
+	Execute(w io.Writer, page any) error
+}
 
 // ResponseStyle is the part of a policy that shapes its answers.
 type ResponseStyle struct {
-	// Style is [StyleProblem] (default, RFC 9457) or [StyleEnvelope].
+	// Style is [StyleProblem] (default, RFC 9457), [StyleEnvelope] or [StyleTemplate].
 	Style string
+	// Template makes the page of [StyleTemplate] out of a [Page]; an html/template is one.
+	Template Template
+	// Origins are those that may read denials from a page of theirs, such as "https://shop.example.com".
+	Origins []string
 	// IETF and XRateLimit tell which header families to send. Neither set means IETF.
 	IETF, XRateLimit bool
 	// RetryJitter may lengthen a Retry-After by up to this fraction, 0 to 1.
@@ -142,6 +214,10 @@ type NeedKind string
 const (
 	NeedWait    NeedKind = "wait"    // hold an allowed request for Verdict.Wait
 	NeedRelease NeedKind = "release" // call Verdict.Done when the request is over
+	NeedResult  NeedKind = "result"  // call Verdict.Done with how the request was answered
+	NeedBody    NeedKind = "body"    // set Request.Body
+	NeedMark    NeedKind = "mark"    // set Verdict.Over on the request to the service
+	NeedStale   NeedKind = "stale"   // keep answers as Verdict.Stale says
 )
 
 // Needer is a Decider that knows what it needs of its front.

@@ -16,6 +16,8 @@ const (
 	HeaderID              = "Headgate-Id"
 	HeaderRateLimit       = "Ratelimit" // as net/http spells RateLimit
 	HeaderRateLimitPolicy = "Ratelimit-Policy"
+	// HeaderOver is on requests to the service; see Verdict.Over.
+	HeaderOver = "Headgate-Over"
 )
 
 // Renderer turns verdicts into answers. The zero value is ready: it uses the clock and the random source of the runtime.
