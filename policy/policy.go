@@ -29,17 +29,6 @@ type Policy struct {
 	response httpverdict.ResponseStyle
 }
 
-// Rule is what a rule says, for listings.
-type Rule struct {
-	Name string
-	Mode Mode
-	// Methods, Hosts and Paths are what the rule matches; empty means any.
-	Methods, Hosts, Paths []string
-	// Key has the parts of the key as they are written; empty for one bucket for all.
-	Key    []string
-	Limits []headgate.Limit
-}
-
 // ParseConfig tells what a document may use.
 type ParseConfig struct {
 	// Files is the folder that lists may name files of. nil: none, as for a policy from elsewhere.
