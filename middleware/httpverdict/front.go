@@ -50,8 +50,7 @@ func (v *Verdict) Finish(ctx context.Context, res Result) {
 // Overload returns the denial to answer in place of an allowance that cannot be held for its wait.
 func (v *Verdict) Overload() *Verdict {
 	o := *v
-	o.Kind, o.Code = Overloaded, "overloaded"
-	o.Detail = "Too many requests are waiting. Please try again later."
+	o.Kind, o.Code, o.Detail, o.Fallback = Overloaded, "overloaded", "", nil
 	o.RetryAfter = headgate.Retry{After: max(v.Wait, time.Second)}
 	return &o
 }

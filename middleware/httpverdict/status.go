@@ -2,21 +2,20 @@ package httpverdict
 
 import "net/http"
 
-// outcomeKinds is the table behind every answer: one row per [Kind].
+// outcomeKinds is the table behind every answer: one row per [Kind]. Its texts are in kindTexts.
 var outcomeKinds = [...]struct {
 	name   string
 	status int
-	title  string
 	// problem is the fragment of a problem type of the ratelimit-headers draft; "" stands for about:blank.
 	problem string
 }{
-	Allow:       {"allow", http.StatusOK, "Allowed", ""},
-	Limited:     {"limited", http.StatusTooManyRequests, "Too many requests", "quota-exceeded"},
-	LockedOut:   {"locked_out", http.StatusTooManyRequests, "Locked out", "abnormal-usage-detected"},
-	Forbidden:   {"forbidden", http.StatusForbidden, "Forbidden", ""},
-	BadRequest:  {"bad_request", http.StatusBadRequest, "Bad request", ""},
-	Unavailable: {"unavailable", http.StatusServiceUnavailable, "Unavailable", ""},
-	Overloaded:  {"overloaded", http.StatusServiceUnavailable, "Overloaded", "temporary-reduced-capacity"},
+	Allow:       {"allow", http.StatusOK, ""},
+	Limited:     {"limited", http.StatusTooManyRequests, "quota-exceeded"},
+	LockedOut:   {"locked_out", http.StatusTooManyRequests, "abnormal-usage-detected"},
+	Forbidden:   {"forbidden", http.StatusForbidden, ""},
+	BadRequest:  {"bad_request", http.StatusBadRequest, ""},
+	Unavailable: {"unavailable", http.StatusServiceUnavailable, ""},
+	Overloaded:  {"overloaded", http.StatusServiceUnavailable, "temporary-reduced-capacity"},
 }
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
@@ -36,4 +35,12 @@ func StatusOf(k Kind) int {
 		return outcomeKinds[k].status
 	}
 	return http.StatusInternalServerError
+}
+
+// problemType returns the type of a problem document.
+func problemType(k Kind) string {
+	if int(k) < len(outcomeKinds) && outcomeKinds[k].problem != "" {
+		return problemTypes + outcomeKinds[k].problem
+	}
+	return "about:blank"
 }

@@ -85,7 +85,8 @@ type Verdict struct {
 	Rule string
 	// Code is a stable word for the reason, such as "limited", "cost_exceeds_limit", "list_denied", "store_unavailable".
 	Code string
-	// Detail is one sentence for the person at the other end. It names no internals.
+	// Detail is one sentence for the person at the other end, in place of what [Message] has for the code. It names no
+	// internals. "" is the rule.
 	Detail string
 	// Limits are the enforced limits that were judged, in the order of the policy.
 	Limits []LimitReport
@@ -144,7 +145,9 @@ type Stale struct {
 
 // Fallback is a ready answer.
 type Fallback struct {
-	Status      int
+	// Status is from 200 to 599; any other stands for that of the verdict's kind.
+	Status int
+	// ContentType is sent as it is; "" sends none.
 	ContentType string
 	Body        []byte
 }

@@ -1,7 +1,6 @@
 package httpverdict
 
 import (
-	"encoding/json"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -34,40 +33,6 @@ func Write(w http.ResponseWriter, r *http.Request, v *Verdict) { Renderer{}.Writ
 
 // SetHeaders adds a verdict's headers to an answer, with the zero [Renderer].
 func SetHeaders(h http.Header, v *Verdict) { Renderer{}.SetHeaders(h, v) }
-
-// Write answers a request that the verdict does not let pass: status, headers and, but for HEAD, a body.
-func (p Renderer) Write(w http.ResponseWriter, r *http.Request, v *Verdict) {
-	a := p.Answer(v)
-	h := w.Header()
-	for name, values := range a.Header {
-		h[name] = values
-	}
-	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
-	w.WriteHeader(a.Status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(a.Body) // the client has gone: nobody is left to tell
-	}
-}
-
-// Answer is a denial as it goes over the wire.
-type Answer struct {
-	Status int
-	// Header has every field but Content-Length.
-	Header http.Header
-	Body   []byte
-}
-
-// Answer returns the whole answer for a request that the verdict does not let pass, for fronts without an
-// http.ResponseWriter.
-func (p Renderer) Answer(v *Verdict) Answer {
-	h := make(http.Header, 6)
-	retry, again := p.retry(v)
-	p.setHeaders(h, v, retry, again)
-	h["Cache-Control"] = []string{"no-store"}
-	contentType, body := p.body(v, retry, again)
-	h["Content-Type"] = []string{contentType}
-	return Answer{Status: StatusOf(v.Kind), Header: h, Body: body}
-}
 
 // SetHeaders adds a verdict's headers to an answer: those of the limits also where the request passed.
 func (p Renderer) SetHeaders(h http.Header, v *Verdict) {
@@ -176,71 +141,6 @@ func (v *Verdict) binding() *LimitReport {
 		return nil
 	}
 	return &v.Limits[v.Binding]
-}
-
-// problem is the body of RFC 9457, with violated-policies as the ratelimit-headers draft names it.
-type problem struct {
-	Type       string   `json:"type"`
-	Title      string   `json:"title"`
-	Status     int      `json:"status"`
-	Detail     string   `json:"detail,omitempty"`
-	Code       string   `json:"code"`
-	ID         string   `json:"id"`
-	RetryAfter *int64   `json:"retry_after,omitempty"`
-	Violated   []string `json:"violated-policies,omitempty"`
-}
-
-type envelope struct {
-	Code      int    `json:"code"`
-	Message   string `json:"message"`
-	Data      any    `json:"data"`
-	Timestamp int64  `json:"timestamp"`
-	ID        string `json:"id"`
-}
-
-func (p Renderer) body(v *Verdict, retry int64, again bool) (contentType string, body []byte) {
-	status, title, kind := StatusOf(v.Kind), "Internal error", "about:blank"
-	if int(v.Kind) < len(outcomeKinds) {
-		title = outcomeKinds[v.Kind].title
-		if name := outcomeKinds[v.Kind].problem; name != "" {
-			kind = problemTypes + name
-		}
-	}
-	var doc any
-	if v.Response.Style == StyleEnvelope {
-		message := v.Detail
-		if message == "" {
-			message = title
-		}
-		contentType = "application/json"
-		doc = envelope{Code: status, Message: message, Timestamp: p.now().UnixMilli(), ID: v.ID}
-	} else {
-		contentType = "application/problem+json"
-		pr := problem{Type: kind, Title: title, Status: status, Detail: v.Detail, Code: v.Code, ID: v.ID, Violated: v.violated()}
-		if again {
-			pr.RetryAfter = &retry
-		}
-		doc = pr
-	}
-	body, err := json.Marshal(doc)
-	if err != nil { // cannot be: strings and integers only
-		return "text/plain; charset=utf-8", []byte(title + "\n")
-	}
-	return contentType, append(body, '\n')
-}
-
-// violated names the limits that denied.
-func (v *Verdict) violated() []string {
-	if v.Kind != Limited && v.Kind != LockedOut {
-		return nil
-	}
-	var names []string
-	for i := range v.Limits {
-		if !v.Limits[i].Outcome.Allowed {
-			names = append(names, v.Limits[i].Name)
-		}
-	}
-	return names
 }
 
 func (p Renderer) now() time.Time {

@@ -112,6 +112,8 @@ func TestWriteProblem(t *testing.T) {
 		"Ratelimit-Policy": {`"site";q=100;w=1, "login";q=5;w=300`},
 		"Ratelimit":        {`"login";r=0;t=12`},
 		"Content-Type":     {"application/problem+json"},
+		"Content-Language": {"en"},
+		"Vary":             {"Accept-Language"},
 		"Cache-Control":    {"no-store"},
 		"Content-Length":   {"220"},
 	}
