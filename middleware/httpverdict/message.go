@@ -47,7 +47,7 @@ func Message(code string, kind Kind, lang string) (title, message string) {
 	if int(kind) >= len(kindTexts) {
 		return phrase{"Internal error", "内部错误"}.in(lang), phrase{"Something went wrong. Please try again later.", "出错了，请稍后再试。"}.in(lang)
 	}
-	texts := &kindTexts[kind]
+	texts := kindTexts[kind]
 	if own, known := codeTexts[code]; known {
 		return texts.title.in(lang), own.in(lang)
 	}

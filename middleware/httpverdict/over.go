@@ -71,20 +71,26 @@ func SignOver(key []byte, m OverMark) string {
 	return b.String()
 }
 
-// VerifyOver reads a mark and believes it if it was signed with this key for this method, host and path, at most maxAge
-// before now and not as far ahead of it. Host and path are as in a [Request]: see [CleanHost] and [CleanPath]. The error
-// is [ErrNoMark] for an empty header, else it wraps [ErrBadMark].
-func VerifyOver(key []byte, method, host, path, header string, now time.Time, maxAge time.Duration) (OverMark, error) {
-	if header == "" {
+// VerifyOver reads the mark of a request and believes it if it was signed with this key for its method, host and path, at
+// most maxAge before now and not as far ahead of it. The error is [ErrNoMark] if there is none, else it wraps [ErrBadMark].
+//
+// The path must be the one that the front judged: the application takes off first what a gateway has put in front of it.
+func VerifyOver(key []byte, r *Request, now time.Time, maxAge time.Duration) (OverMark, error) {
+	values := r.Header[HeaderOver]
+	switch len(values) {
+	case 0:
 		return OverMark{}, ErrNoMark
+	case 1:
+	default:
+		return OverMark{}, badMark("there are several")
 	}
-	m := OverMark{Method: method, Host: host, Path: path}
-	text, sig, found := strings.Cut(header, ";sig=")
+	m := OverMark{Method: r.Method, Host: r.Host, Path: r.Path}
+	text, sig, found := strings.Cut(values[0], ";sig=")
 	got, err := base64.RawURLEncoding.Strict().DecodeString(sig)
 	switch {
 	case len(key) < MinOverKey:
 		return OverMark{}, badMark("the key has less than 16 bytes")
-	case len(header) > maxOverText || !found || err != nil:
+	case len(values[0]) > maxOverText || !found || err != nil:
 		return OverMark{}, badMark("it is malformed")
 	case !hmac.Equal(got, overSignature(key, text, &m)):
 		return OverMark{}, badMark("the signature is not of this key and request")
@@ -98,22 +104,16 @@ func VerifyOver(key []byte, method, host, path, header string, now time.Time, ma
 	return m, nil
 }
 
-// VerifyOverRequest is [VerifyOver] for a request that came through a front. It must have the path that the front judged:
-// the application takes off first what a gateway has put in front of it.
+// VerifyOverRequest is [VerifyOver] for a request as net/http has it.
 func VerifyOverRequest(key []byte, r *http.Request, now time.Time, maxAge time.Duration) (OverMark, error) {
-	values := r.Header[HeaderOver]
-	switch len(values) {
-	case 0:
+	if len(r.Header[HeaderOver]) == 0 {
 		return OverMark{}, ErrNoMark
-	case 1:
-	default:
-		return OverMark{}, badMark("there are several")
 	}
 	req, err := FromHTTP(r)
 	if err != nil {
 		return OverMark{}, badMark(err.Error())
 	}
-	return VerifyOver(key, req.Method, req.Host, req.Path, values[0], now, maxAge)
+	return VerifyOver(key, req, now, maxAge)
 }
 
 func badMark(why string) error { return fmt.Errorf("%w: %s", ErrBadMark, why) }

@@ -2,6 +2,7 @@ package httpverdict
 
 import (
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
@@ -16,6 +17,11 @@ var (
 		Method: "POST", Host: "shop.example", Path: "/pay",
 	}
 )
+
+// marked is the request that was paid with, under a mark.
+func marked(text string) *Request {
+	return &Request{Method: "POST", Host: "shop.example", Path: "/pay", Header: http.Header{HeaderOver: {text}}}
+}
 
 func TestSignOver(t *testing.T) {
 	got := SignOver(overKey, payMark)
@@ -32,7 +38,7 @@ func TestSignOver(t *testing.T) {
 		many.Rules[i] = "rule-name"
 	}
 	text := SignOver(overKey, many)
-	m, err := VerifyOver(overKey, "POST", "shop.example", "/pay", text, many.At, time.Second)
+	m, err := VerifyOver(overKey, marked(text), many.At, time.Second)
 	if err != nil || len(m.Rules) != 307 || len(text) > maxOverText {
 		t.Errorf("of 1000 names %d came back in %d bytes: %v", len(m.Rules), len(text), err)
 	}
@@ -62,10 +68,11 @@ func TestVerifyOver(t *testing.T) {
 		{"cut", "0123456789abcdef", "POST", "shop.example", "/pay", text[:len(text)-1], at, ErrBadMark},
 		{"lengthened", "0123456789abcdef", "POST", "shop.example", "/pay", text + "A", at, ErrBadMark},
 		{"no signature", "0123456789abcdef", "POST", "shop.example", "/pay", "v1;at=1767225600;id=x;over=a", at, ErrBadMark},
-		{"none", "0123456789abcdef", "POST", "shop.example", "/pay", "", at, ErrNoMark},
+		{"empty", "0123456789abcdef", "POST", "shop.example", "/pay", "", at, ErrBadMark},
 		{"huge", "0123456789abcdef", "POST", "shop.example", "/pay", strings.Repeat(text, 100), at, ErrBadMark},
 	} {
-		m, err := VerifyOver([]byte(c.key), c.method, c.host, c.path, c.text, c.now, time.Minute)
+		r := &Request{Method: c.method, Host: c.host, Path: c.path, Header: http.Header{HeaderOver: {c.text}}}
+		m, err := VerifyOver([]byte(c.key), r, c.now, time.Minute)
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
@@ -102,13 +109,13 @@ func FuzzVerifyOver(f *testing.F) {
 	f.Add(SignOver(overKey, payMark))
 	f.Add("v1;at=;id=%zz;over=,;sig=")
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := VerifyOver(overKey, "POST", "shop.example", "/pay", text, payMark.At, time.Minute)
+		m, err := VerifyOver(overKey, marked(text), payMark.At, time.Minute)
 		if err == nil && SignOver(overKey, m) != text {
 			t.Errorf("%q is believed, and is not what its content is signed as", text)
 		}
 		// What is signed by whoever has the key is read without trouble, whatever it is.
 		sig := SignOver(overKey, OverMark{Rules: []string{text}, ID: text, At: payMark.At, Method: "POST", Host: "shop.example", Path: "/pay"})
-		if m, err := VerifyOver(overKey, "POST", "shop.example", "/pay", sig, payMark.At, time.Minute); err == nil && m.ID != text {
+		if m, err := VerifyOver(overKey, marked(sig), payMark.At, time.Minute); err == nil && m.ID != text {
 			t.Errorf("the id %q came back as %q", text, m.ID)
 		}
 	})
