@@ -115,7 +115,13 @@ func (c *Config) validate() error {
 			return fmt.Errorf("gateway: Config.%s is negative; use 0 for the default", f.name)
 		}
 	}
-	return httpverdict.CheckNeeds(c.Decider, "gateway", httpverdict.NeedWait, httpverdict.NeedRelease)
+	return Check(c.Decider)
+}
+
+// Check refuses a policy that needs what a gateway cannot give, as New does. It is for a policy that is to take the place of
+// another behind the same Decider.
+func Check(d httpverdict.Decider) error {
+	return httpverdict.CheckNeeds(d, "gateway", httpverdict.NeedWait, httpverdict.NeedRelease)
 }
 
 // upstream is where requests go, in the form that outgoing requests need.
