@@ -52,7 +52,8 @@ func table() []row {
 
 		{pkg: "algo", layer: 1, own: []string{root}, why: "pure functions: the reference for every store"},
 		{pkg: verdict, layer: 1, own: []string{root}, why: "what fronts and policies share"},
-		{pkg: "policy", layer: 1, own: []string{root, verdict, "policy/internal/lookup"}, libs: libs(yaml, cel), why: "rules to charges; look-ups come through an interface"},
+		{pkg: "policy/internal/schedule", layer: 1, own: []string{root}, why: "pure functions of time: limits, schedules and zones"},
+		{pkg: "policy", layer: 1, own: []string{root, verdict, "policy/internal/lookup", "policy/internal/schedule"}, libs: libs(yaml, cel), why: "rules to charges; look-ups come through an interface"},
 		{pkg: "flashsale", layer: 1, own: []string{root}, why: "the domain of a sale and its ports; drivers are adapters' business"},
 		{pkg: "challenge", layer: 1, own: []string{root}, libs: []string{"github.com/steambap/captcha"}, why: "issues and verifies challenges"},
 		{pkg: "resilience", layer: 1, own: []string{root}, libs: breakers, why: "wraps any Limiter"},
@@ -114,9 +115,10 @@ func table() []row {
 func sameLayer() map[string]string {
 	const verdict = "middleware/httpverdict"
 	return map[string]string{
-		"policy → " + verdict:   "a policy answers with a Verdict; httpverdict imports the root alone",
-		"testlang → " + verdict: "it drives policies as Deciders",
-		"replay → " + verdict:   "it drives policies as Deciders",
+		"policy → policy/internal/schedule": "a part of the policy, apart because it is pure",
+		"policy → " + verdict:               "a policy answers with a Verdict; httpverdict imports the root alone",
+		"testlang → " + verdict:             "it drives policies as Deciders",
+		"replay → " + verdict:               "it drives policies as Deciders",
 	}
 }
 
