@@ -61,6 +61,7 @@ func table() []row {
 		{pkg: "testlang", layer: 1, own: []string{root, verdict}, why: "drives any Limiter and, as a Decider, any policy"},
 		{pkg: "replay", layer: 1, own: []string{root, verdict}, why: "drives a policy as a Decider"},
 
+		{pkg: "policy/lint", layer: 2, own: []string{root, "policy"}, why: "judges what a policy says of itself, without a store or a request"},
 		{pkg: "memstore", layer: 2, own: []string{root, "algo"}, libs: maps, why: "runs algo in process"},
 		{pkg: "redisstore", layer: 2, own: []string{root, "algo"}, libs: redis, why: "runs the same in Redis"},
 		{pkg: "leasestore", layer: 2, own: []string{root}, libs: maps, why: "a Limiter over any Limiter"},
@@ -97,7 +98,7 @@ func table() []row {
 		{pkg: "app", layer: 4, own: []string{anything}, libs: []string{anything}, why: "the composition root: the only package that knows everything"},
 		{pkg: "demo", layer: 4, own: []string{anything}, libs: []string{anything}, why: "composes a whole scene out of the same parts"},
 		{pkg: "demo/demoview", layer: 4, own: []string{root, "demo"}, libs: terminal, why: "draws a demo in a terminal; the demo itself compiles no terminal library"},
-		{pkg: "cmd/headgate", layer: 5, own: []string{root, "app", "demo", "demo/demoview", "policy", "testlang", "replay"}, libs: libs(cli, terminal), why: "flags and output; what is composed is composed by app"},
+		{pkg: "cmd/headgate", layer: 5, own: []string{root, "app", "demo", "demo/demoview", "policy", "policy/lint", "testlang", "replay"}, libs: libs(cli, terminal), why: "flags and output; what is composed is composed by app"},
 
 		{pkg: "limitertest/oracle", layer: 1, own: []string{root}, onlyTests: true, why: "the algorithms once more, in math/big, from the description alone"},
 		{pkg: "limitertest", layer: 2, own: []string{root, "testlang", "limitertest/oracle"}, libs: []string{"pgregory.net/rapid"}, onlyTests: true, why: "judges any Limiter"},
