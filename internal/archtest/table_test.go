@@ -20,6 +20,8 @@ var (
 	terminal   = []string{"github.com/charmbracelet/lipgloss", "github.com/charmbracelet/x", "github.com/muesli/cancelreader", "golang.org/x/term"}
 	network    = []string{"golang.org/x/net"}
 	lru        = []string{"github.com/hashicorp/golang-lru/v2"}
+	tokens     = []string{"github.com/go-jose/go-jose/v4"}
+	unicode    = []string{"golang.org/x/text"}
 )
 
 // row says what one package may import beside the standard library. What it does not name is forbidden.
@@ -48,12 +50,13 @@ func table() []row {
 	return []row{
 		{pkg: root, layer: 0, why: "the words of the library: whoever imports them must compile nothing else"},
 
+		{pkg: "policy/internal/credential", layer: 0, libs: libs(tokens, lru, unicode), why: "values out of tokens, cookies and bodies: it verifies, remembers what was good, and knows no policy"},
 		{pkg: "policy/internal/lookup", layer: 0, libs: lru, why: "a cache in front of functions: it knows no policy"},
 
 		{pkg: "algo", layer: 1, own: []string{root}, why: "pure functions: the reference for every store"},
 		{pkg: verdict, layer: 1, own: []string{root}, why: "what fronts and policies share"},
 		{pkg: "policy/internal/schedule", layer: 1, own: []string{root}, why: "pure functions of time: limits, schedules and zones"},
-		{pkg: "policy", layer: 1, own: []string{root, verdict, "policy/internal/lookup", "policy/internal/schedule"}, libs: libs(yaml, cel), why: "rules to charges; look-ups come through an interface"},
+		{pkg: "policy", layer: 1, own: []string{root, verdict, "policy/internal/credential", "policy/internal/lookup", "policy/internal/schedule"}, libs: libs(yaml, cel), why: "rules to charges; look-ups come through an interface"},
 		{pkg: "flashsale", layer: 1, own: []string{root}, why: "the domain of a sale and its ports; drivers are adapters' business"},
 		{pkg: "challenge", layer: 1, own: []string{root}, libs: []string{"github.com/steambap/captcha"}, why: "issues and verifies challenges"},
 		{pkg: "resilience", layer: 1, own: []string{root}, libs: breakers, why: "wraps any Limiter"},
