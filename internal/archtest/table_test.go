@@ -68,6 +68,7 @@ func table() []row {
 		{pkg: "memstore", layer: 2, own: []string{root, "algo"}, libs: maps, why: "runs algo in process"},
 		{pkg: "redisstore", layer: 2, own: []string{root, "algo"}, libs: redis, why: "runs the same in Redis"},
 		{pkg: "leasestore", layer: 2, own: []string{root}, libs: maps, why: "a Limiter over any Limiter"},
+		{pkg: "lookup", layer: 2, libs: redis, why: "finds values in Redis or by HTTP; a policy takes them as functions"},
 		{pkg: "flashsale/redisstock", layer: 2, own: []string{root, "flashsale"}, libs: redis, why: "an adapter knows its port and its driver"},
 		{pkg: "flashsale/memstock", layer: 2, own: []string{root, "flashsale"}, libs: maps, why: "an adapter knows its port and its driver"},
 		{pkg: "flashsale/sqlorders", layer: 2, own: []string{root, "flashsale"}, libs: libs(sqlDrivers, migrations), why: "an adapter knows its port and its driver"},
