@@ -11,7 +11,9 @@ import (
 
 // allowedState lists the package-level variables that are more than tables, with the reason for each: "FOLDER.NAME".
 func allowedState() map[string]string {
-	return map[string]string{}
+	return map[string]string{
+		"policy/internal/expr.shared": "the language of expressions, which nobody changes: made by who needs it first, since that takes a millisecond",
+	}
 }
 
 // TestNoInit: importing a package of Headgate does nothing.

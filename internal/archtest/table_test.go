@@ -51,12 +51,13 @@ func table() []row {
 		{pkg: root, layer: 0, why: "the words of the library: whoever imports them must compile nothing else"},
 
 		{pkg: "policy/internal/credential", layer: 0, libs: libs(tokens, lru, unicode), why: "values out of tokens, cookies and bodies: it verifies, remembers what was good, and knows no policy"},
+		{pkg: "policy/internal/expr", layer: 0, libs: cel, why: "a language over an interface: it knows no policy, and only it knows CEL"},
 		{pkg: "policy/internal/lookup", layer: 0, libs: lru, why: "a cache in front of functions: it knows no policy"},
 
 		{pkg: "algo", layer: 1, own: []string{root}, why: "pure functions: the reference for every store"},
 		{pkg: verdict, layer: 1, own: []string{root}, why: "what fronts and policies share"},
 		{pkg: "policy/internal/schedule", layer: 1, own: []string{root}, why: "pure functions of time: limits, schedules and zones"},
-		{pkg: "policy", layer: 1, own: []string{root, verdict, "policy/internal/credential", "policy/internal/lookup", "policy/internal/schedule"}, libs: libs(yaml, cel), why: "rules to charges; look-ups come through an interface"},
+		{pkg: "policy", layer: 1, own: []string{root, verdict, "policy/internal/credential", "policy/internal/expr", "policy/internal/lookup", "policy/internal/schedule"}, libs: libs(yaml, cel), why: "rules to charges; look-ups come through an interface"},
 		{pkg: "flashsale", layer: 1, own: []string{root}, why: "the domain of a sale and its ports; drivers are adapters' business"},
 		{pkg: "challenge", layer: 1, own: []string{root}, libs: []string{"github.com/steambap/captcha"}, why: "issues and verifies challenges"},
 		{pkg: "resilience", layer: 1, own: []string{root}, libs: breakers, why: "wraps any Limiter"},
