@@ -15,7 +15,7 @@ import (
 
 // HTTPConfig says how to ask. The zero HTTPConfig is ready for use.
 type HTTPConfig struct {
-	// Timeout bounds one call, redirects included, where the context does not end it earlier. Default 1 s.
+	// Timeout bounds one call, redirects included, where the context does not end it earlier. Default 5 s.
 	Timeout time.Duration
 	// MaxConns is how many connections to one host there are at most; calls beyond wait for one. Default 64.
 	MaxConns int
@@ -51,7 +51,7 @@ func NewHTTP(cfg HTTPConfig) *HTTP { return newHTTP(cfg, nil) }
 
 func newHTTP(cfg HTTPConfig, resolver *net.Resolver) *HTTP {
 	if cfg.Timeout <= 0 {
-		cfg.Timeout = time.Second
+		cfg.Timeout = 5 * time.Second
 	}
 	if cfg.MaxConns <= 0 {
 		cfg.MaxConns = 64

@@ -70,7 +70,7 @@ func matches(err error, text string) bool {
 
 func TestHashFieldRights(t *testing.T) {
 	t.Parallel()
-	srv := testservers.Redis(t, testservers.ACL("gate", "hunter2", "~user:* +hget +client +hello"))
+	srv := testservers.Redis(t, testservers.ACL("gate", "hunter2", "%R~user:* -@all +hget +hello +ping"))
 	r := lookup.NewRedis(dial(t, srv, "gate", "hunter2"))
 	do(t, srv, "HSET", "user:u-1", "tier", "vip")
 	if value, found, err := r.HashField(t.Context(), "user:u-1", "tier"); value != "vip" || !found || err != nil {

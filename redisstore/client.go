@@ -52,6 +52,24 @@ func (e replyError) Error() string { return e.text }
 // RedisError marks it, as that of other clients does theirs.
 func (replyError) RedisError() {}
 
+// Connect returns a client that is connected as that of a Store with this Config would be, for other uses of the same Redis. It
+// is a connection of its own, so that what it is used for holds up no take, and is the caller's to close. The context bounds
+// connecting only. It never sends a command twice by itself. A Config that brings its own Client is refused.
+func Connect(ctx context.Context, cfg Config) (rueidis.Client, error) {
+	cfg = cfg.withDefaults()
+	if cfg.Client != nil {
+		return nil, configErrorf("Config.Client is set; there is nothing to connect")
+	}
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	client, err := connect(ctx, &cfg)
+	if err != nil {
+		return nil, connectError(err)
+	}
+	return client, nil
+}
+
 // connect opens a client and returns once it has talked to Redis.
 func connect(ctx context.Context, cfg *Config) (rueidis.Client, error) {
 	option := rueidis.ClientOption{

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -49,6 +50,36 @@ func TestOwnClient(t *testing.T) {
 	s = open(t, redisstore.Config{Client: goRedis{client}})
 	if _, err := headgate.Allow(t.Context(), s, limit, "k"); headgate.CodeOf(err) == "" {
 		t.Error("a closed client gave a verdict")
+	}
+}
+
+// TestConnect: the client of a Config does what else is to be done in the same Redis, and fails as a store does.
+func TestConnect(t *testing.T) {
+	t.Parallel()
+	srv := testservers.Redis(t, testservers.ACL("gate", "hunter2"))
+	cfg := redisstore.Config{Addrs: []string{srv.Addr()}, Username: "gate", Password: "hunter2", DB: 3}
+	client, err := redisstore.Connect(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	if err := client.Do(t.Context(), client.B().Set().Key("k").Value("v").Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	if fields, err := srv.Info("keyspace"); err != nil || !strings.HasPrefix(fields["db3"], "keys=1,") {
+		t.Errorf("the key is not in database 3: %v, %v", fields, err)
+	}
+	wrong, own, odd := cfg, cfg, cfg
+	wrong.Password = "hunter3"
+	own.Client = goRedis{}
+	odd.Namespace = "{"
+	if _, err := redisstore.Connect(t.Context(), wrong); headgate.CodeOf(err) != headgate.CodeUnavailable || strings.Contains(err.Error(), "hunter3") {
+		t.Errorf("a wrong password: %v", err)
+	}
+	for _, bad := range []redisstore.Config{own, odd} {
+		if _, err := redisstore.Connect(t.Context(), bad); !errors.Is(err, redisstore.ErrConfig) {
+			t.Errorf("a bad Config: %v", err)
+		}
 	}
 }
 
