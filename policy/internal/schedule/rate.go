@@ -48,12 +48,10 @@ func (p pace) rate() headgate.Rate {
 			return r
 		}
 	}
-	if d := p.units.Denom(); d.IsInt64() && d.Int64() <= maxMicros {
-		if r, ok := exactRate(new(big.Rat).SetInt(p.units.Num()), d.Int64()); ok {
-			return r
-		}
+	if r, ok := p.inAnyPeriod(); ok {
+		return r
 	}
-	return roundedRate(count, micros)
+	return p.rounded()
 }
 
 // exactRate returns the rate of a count per period if it is a decimal within the bounds.
@@ -68,19 +66,44 @@ func exactRate(count *big.Rat, micros int64) (headgate.Rate, bool) {
 	return headgate.PerFraction(num.Int64(), den.Int64(), time.Duration(micros)*time.Microsecond), true
 }
 
-// roundedRate rounds the count to the nearest decimal of 15 digits. A count below 1 has the fewer digits the smaller it is,
-// so its period is taken longer first, as far as it goes.
-func roundedRate(count *big.Rat, micros int64) headgate.Rate {
-	count = new(big.Rat).Set(count)
-	for one, ten := big.NewRat(1, 1), big.NewRat(10, 1); count.Cmp(one) < 0 && micros <= maxMicros/10; micros *= 10 {
-		count.Mul(count, ten)
+// inAnyPeriod says the pace, a fraction in lowest terms, as a count over some factors of 2 and 5 of its denominator, as few
+// as will do, per what is left of that.
+func (p pace) inAnyPeriod() (headgate.Rate, bool) {
+	num, den := p.units.Num(), p.units.Denom()
+	if !num.IsInt64() || num.Int64() > maxNumerator || !den.IsInt64() {
+		return headgate.Rate{}, false
+	}
+	n, micros := num.Int64(), den.Int64()
+	for five := int64(1); five < pow10(13) && micros%five == 0; five *= 5 {
+		for d := five; d <= pow10(maxPlaces) && micros%d == 0; d *= 2 {
+			if micros/d > maxMicros {
+				continue
+			}
+			if r, ok := exactRate(big.NewRat(n, d), micros/d); ok {
+				return r, true
+			}
+		}
+	}
+	return headgate.Rate{}, false
+}
+
+// rounded rounds the count to the nearest decimal of 15 digits. A count below 1 has the fewer digits the smaller it is, so
+// its period is taken longer first, as far as it goes; a count above MaxCount gets a shorter one.
+func (p pace) rounded() headgate.Rate {
+	micros := p.period.Microseconds()
+	count := func() *big.Rat { return new(big.Rat).Mul(p.units, big.NewRat(micros, 1)) }
+	for micros <= maxMicros/10 && count().Cmp(big.NewRat(1, 1)) < 0 {
+		micros *= 10
+	}
+	for micros > 1 && count().Cmp(big.NewRat(headgate.MaxCount, 1)) > 0 {
+		micros = max(micros/10, 1)
 	}
 	for places := maxPlaces; places > 0; places-- {
-		if n := nearest(count, pow10(places)); n.IsInt64() && n.Int64() <= maxNumerator {
+		if n := nearest(count(), pow10(places)); n.IsInt64() && n.Int64() <= maxNumerator {
 			return headgate.PerFraction(n.Int64(), pow10(places), time.Duration(micros)*time.Microsecond)
 		}
 	}
-	return headgate.Per(nearest(count, 1).Int64(), time.Duration(micros)*time.Microsecond)
+	return headgate.Per(nearest(count(), 1).Int64(), time.Duration(micros)*time.Microsecond)
 }
 
 // nearest returns x·by, rounded to the nearest whole number, halves up.
