@@ -8,7 +8,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"hash"
 	"strings"
+	"sync"
 )
 
 // Bounds of signed cookies.
@@ -27,7 +29,20 @@ const signatureLen = 43
 // nothing in another. The value may hold dots. A signature does not age: what must, has its date in the value.
 //
 // They never change, and are safe for concurrent use.
-type CookieKeys struct{ keys [][]byte }
+type CookieKeys struct{ keys []*cookieKey }
+
+// cookieKey is a key, and what is needed to sign with it, for reuse.
+type cookieKey struct {
+	text    []byte
+	signers sync.Pool
+}
+
+// signer has begun a hash with a key, and has room for what it signs and for the outcome.
+type signer struct {
+	mac  hash.Hash
+	text []byte
+	sum  [sha256.Size]byte
+}
 
 // NewCookieKeys reads a file of keys: one on each line, the characters of the line being the key, 16 to 1024 of printable
 // ASCII without the spaces around them. The first signs and all verify, so that a key is replaced by putting the new one in
@@ -65,11 +80,13 @@ func (k *CookieKeys) add(key []byte) error {
 		return fmt.Errorf("has one key more than %d; remove those whose cookies are gone", maxCookieKeys)
 	}
 	for _, other := range k.keys {
-		if bytes.Equal(key, other) {
+		if bytes.Equal(key, other.text) {
 			return errors.New("has a key that is there already; remove one of the two lines")
 		}
 	}
-	k.keys = append(k.keys, bytes.Clone(key))
+	own := &cookieKey{text: bytes.Clone(key)}
+	own.signers.New = func() any { return &signer{mac: hmac.New(sha256.New, own.text)} }
+	k.keys = append(k.keys, own)
 	return nil
 }
 
@@ -87,7 +104,7 @@ func (k *CookieKeys) Verify(name, text string) (value string, ok bool) {
 	copy(given[:], text[dot+1:])
 	matches := 0
 	for _, key := range k.keys {
-		sign(&want, key, name, value)
+		key.sign(&want, name, value)
 		matches |= subtle.ConstantTimeCompare(given[:], want[:])
 	}
 	if matches == 0 {
@@ -99,16 +116,16 @@ func (k *CookieKeys) Verify(name, text string) (value string, ok bool) {
 // Sign returns the text of a cookie with that value. Nothing verifies a name or a value that Verify rules out.
 func (k *CookieKeys) Sign(name, value string) string {
 	var signature [signatureLen]byte
-	sign(&signature, k.keys[0], name, value)
+	k.keys[0].sign(&signature, name, value)
 	return value + "." + string(signature[:])
 }
 
 // sign writes a signature. It is compared in this form: whatever else decodes to the same bytes is not it.
-func sign(to *[signatureLen]byte, key []byte, name, value string) {
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(name))
-	mac.Write([]byte{'='})
-	mac.Write([]byte(value))
-	var sum [sha256.Size]byte
-	base64.RawURLEncoding.Encode(to[:], mac.Sum(sum[:0]))
+func (k *cookieKey) sign(to *[signatureLen]byte, name, value string) {
+	s := k.signers.Get().(*signer)
+	s.text = append(append(append(s.text[:0], name...), '='), value...)
+	s.mac.Reset()
+	s.mac.Write(s.text)
+	base64.RawURLEncoding.Encode(to[:], s.mac.Sum(s.sum[:0]))
+	k.signers.Put(s)
 }

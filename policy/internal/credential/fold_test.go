@@ -49,8 +49,9 @@ func TestFold(t *testing.T) {
 func TestFoldEveryCharacter(t *testing.T) {
 	t.Parallel()
 	for r := range rune(unicode.MaxRune + 1) {
-		if !unicode.IsPrint(r) && r > 0xFFFF || unicode.Is(unicode.Han, r) && r < 0xF900 {
-			continue // these have one form; the compatible ideographs behind them have two
+		compatible := 0xF900 <= r && r < 0xFB00 || 0x2F800 <= r && r < 0x2FA20 // ideographs of two forms
+		if !unicode.In(r, unicode.L, unicode.M, unicode.P, unicode.S, unicode.Z) || unicode.In(r, unicode.Han, unicode.Hangul) && !compatible {
+			continue
 		}
 		for _, text := range [...]string{string(r), "a" + string(r) + "\u0307"} {
 			once := Fold(text)
