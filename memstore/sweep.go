@@ -1,6 +1,10 @@
 package memstore
 
-import "time"
+import (
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+)
 
 const (
 	// step is how many buckets one step of the sweeper looks at; a bucket has one entry at most on average.
@@ -25,6 +29,8 @@ type sweeper struct {
 	looked time.Duration // the same when now was set
 	known  bool          // now was set
 	behind time.Duration // age when now fell behind the wall clock; 0 if it is not
+
+	passed bool // now was passed in: it is the clock of entries whose times were, too
 }
 
 func (s *Store) sweepLoop() {
@@ -52,6 +58,27 @@ func (s *Store) hurry() {
 	if !s.urgent.Load() {
 		s.urgent.Store(true)
 	}
+}
+
+// Forget removes every key that is idle at a time, however recently it was used, and returns how many it removed. It is for
+// programs whose time is their own, such as replays: keys used through [Store.At] stay for an hour of real time otherwise.
+// It may run beside takes, and looks at the whole table.
+func (s *Store) Forget(now time.Time) (int, error) {
+	us, err := headgate.Micros(now)
+	if err != nil {
+		return 0, err
+	}
+	w := sweeper{s: s, idle: us, passed: true}
+	before := s.forgotten.Load()
+	for w.shard = 0; w.shard < shards; w.shard++ {
+		for {
+			if w.sweepBatch(); w.bucket == 0 {
+				break
+			}
+		}
+	}
+	s.slots.sweep(w.forget)
+	return int(s.forgotten.Load() - before), nil
 }
 
 // step looks at the next part of the table, and after its end at the slots.
@@ -134,7 +161,8 @@ func (w *sweeper) forget(e *entry) bool {
 		return false
 	}
 	defer e.mu.Unlock()
-	if e.keep.second() > w.age || (!e.keep.timeless() && e.cell.IdleAt() > w.idle) {
+	switch idle := e.cell.IdleAt() <= w.idle; {
+	case w.passed && !idle, !w.passed && e.keep.second() > w.age, !w.passed && !e.keep.timeless() && !idle:
 		return false
 	}
 	e.keep = gone

@@ -347,3 +347,32 @@ func TestInspect(t *testing.T) {
 		t.Errorf("found when idle: %+v", in)
 	}
 }
+
+// TestForgetGoesByTheTimePassedIn: a replay of a year frees what is idle in its own time, and nothing else.
+func TestForgetGoesByTheTimePassedIn(t *testing.T) {
+	s := newStore(t, Config{SweepInterval: -1})
+	start := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+	short, long := headgate.MustParseLimit("token_bucket 1/s burst=1"), headgate.MustParseLimit("fixed_window 1/day")
+	for i := range 5000 {
+		take(t, s.At(start), headgate.One("short", fmt.Sprint(i), short))
+	}
+	take(t, s.At(start), headgate.One("long", "k", long))
+	for _, c := range []struct {
+		after                  time.Duration
+		forgotten, keys, slots int
+	}{{0, 0, 5001, 2}, {time.Second, 5000, 1, 1}, {23 * time.Hour, 0, 1, 1}} {
+		got, err := s.Forget(start.Add(c.after))
+		if stats := s.Stats(); err != nil || got != c.forgotten || stats.Keys != c.keys || stats.Slots != c.slots {
+			t.Errorf("after %s: forgot %d (%v), left %+v; want %d forgotten, %d keys, %d slots", c.after, got, err, stats, c.forgotten, c.keys, c.slots)
+		}
+	}
+	if d := take(t, s.At(start.Add(23*time.Hour)), headgate.One("long", "k", long)); d.Allowed {
+		t.Error("a denied key was forgotten")
+	}
+	if got, err := s.Forget(start.Add(24 * time.Hour)); got != 1 || err != nil || s.Stats().Slots != 0 {
+		t.Errorf("at the end of the day: forgot %d, %v, %+v", got, err, s.Stats())
+	}
+	if _, err := s.Forget(time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC)); headgate.CodeOf(err) != headgate.CodeInvalidTime {
+		t.Errorf("the year 3000: %v", err)
+	}
+}
