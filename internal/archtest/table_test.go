@@ -18,6 +18,7 @@ var (
 	grpc       = []string{"google.golang.org/grpc", "google.golang.org/genproto", "google.golang.org/protobuf", "github.com/envoyproxy/go-control-plane"}
 	cli        = []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}
 	terminal   = []string{"github.com/charmbracelet/lipgloss", "github.com/charmbracelet/x", "github.com/muesli/cancelreader", "golang.org/x/term"}
+	gjson      = []string{"github.com/tidwall/gjson"}
 	network    = []string{"golang.org/x/net"}
 	lru        = []string{"github.com/hashicorp/golang-lru/v2"}
 	tokens     = []string{"github.com/go-jose/go-jose/v4"}
@@ -63,7 +64,7 @@ func table() []row {
 		{pkg: "resilience", layer: 1, own: []string{root}, libs: breakers, why: "wraps any Limiter"},
 		{pkg: "source", layer: 1, why: "where a policy's bytes come from, whatever they mean"},
 		{pkg: "testlang", layer: 1, own: []string{root, verdict}, why: "drives any Limiter and, as a Decider, any policy"},
-		{pkg: "replay", layer: 1, own: []string{root, verdict}, why: "drives a policy as a Decider"},
+		{pkg: "replay", layer: 1, own: []string{root, verdict}, libs: gjson, why: "drives a policy as a Decider; logs in JSON are a million lines of it, of any shape"},
 
 		{pkg: "policy/lint", layer: 2, own: []string{root, "policy"}, why: "judges what a policy says of itself, without a store or a request"},
 		{pkg: "memstore", layer: 2, own: []string{root, "algo"}, libs: maps, why: "runs algo in process"},

@@ -1,0 +1,69 @@
+package app
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/headgate-io/headgate/memstore"
+	"github.com/headgate-io/headgate/policy"
+	"github.com/headgate-io/headgate/replay"
+)
+
+// replayKeys is how many keys a replayed policy may have at a time, about 120 MB of them.
+const replayKeys = 1_000_000
+
+// ReplayPolicy is a policy that is ready to be replayed, on a store of its own in memory.
+type ReplayPolicy struct {
+	replay.Policy
+	store *memstore.Store
+	// forgetAt is the number of keys at which it is worth a look for idle ones.
+	forgetAt int
+}
+
+// OpenReplay loads the policy in a file to be replayed. Its errors are those of [LoadPolicy]. It must be closed.
+func OpenReplay(file string) (*ReplayPolicy, error) {
+	p, err := LoadPolicy(file)
+	if err != nil {
+		return nil, err
+	}
+	r := &ReplayPolicy{forgetAt: replayKeys / 4, store: memstore.New(memstore.Config{
+		MaxKeys: replayKeys, MaxKeysPerSlot: replayKeys, SweepInterval: -1, Logger: slog.New(slog.DiscardHandler),
+	})}
+	engine, err := policy.NewEngine(p, r.store, policy.EngineConfig{})
+	if err != nil {
+		_ = r.store.Close() // nothing runs in it
+		return nil, err
+	}
+	r.Policy = replay.Policy{
+		Name: file, Decider: engine, Rules: replayRules(p.Rules()), Forget: r.forget,
+		Overflowed: func() uint64 { return r.store.Stats().Overflowed },
+	}
+	return r, nil
+}
+
+// Close gives back the store.
+func (r *ReplayPolicy) Close() error { return r.store.Close() }
+
+// forget makes room when there is need for it: looking at every key takes a while.
+func (r *ReplayPolicy) forget(now time.Time) {
+	if r.store.Stats().Keys < r.forgetAt {
+		return
+	}
+	if _, err := r.store.Forget(now); err != nil {
+		return // a time at which nothing is judged either
+	}
+	left := r.store.Stats().Keys
+	r.forgetAt = min(max(replayKeys/4, left+left/4), replayKeys-replayKeys/16)
+}
+
+func replayRules(rules []policy.Rule) []replay.RuleInfo {
+	infos := make([]replay.RuleInfo, 0, len(rules))
+	for i := range rules {
+		r := &rules[i]
+		infos = append(infos, replay.RuleInfo{
+			Name: r.Name, Mode: string(r.Mode), Keyed: len(r.Key) > 0, Limits: r.Limits, Settled: r.Settled,
+			UnitCostMicros: r.UnitCost.Micros, Currency: r.UnitCost.Currency,
+		})
+	}
+	return infos
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/headgate-io/headgate/replay"
+)
+
+// progressEvery is how often the bar is drawn.
+const progressEvery = 200 * time.Millisecond
+
+// progressBar draws how far a replay is, on a terminal.
+type progressBar struct {
+	out   io.Writer
+	from  *replay.Progress
+	begun time.Time
+	quit  chan struct{}
+	ended sync.WaitGroup
+}
+
+// startProgress draws a bar until it is stopped, if stderr is a terminal.
+func startProgress(std streams, from *replay.Progress, none bool) *progressBar {
+	b := &progressBar{out: std.err, from: from, begun: time.Now(), quit: make(chan struct{})}
+	f, ok := std.err.(*os.File)
+	if none || !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+		return b
+	}
+	b.ended.Go(b.draw)
+	return b
+}
+
+func (b *progressBar) draw() {
+	ticker := time.NewTicker(progressEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			fmt.Fprint(b.out, "\r"+progressLine(b.from, time.Since(b.begun))+wipe)
+		case <-b.quit:
+			fmt.Fprint(b.out, "\r"+wipe)
+			return
+		}
+	}
+}
+
+func (b *progressBar) stop() {
+	close(b.quit)
+	b.ended.Wait()
+}
+
+// wipe is the control sequence that clears what is right of the cursor.
+const wipe = "\x1b[K"
+
+// progressLine is one line: a bar where the size of the logs is known, the requests so far, and the time that is left.
+func progressLine(p *replay.Progress, took time.Duration) string {
+	const width = 30
+	judged, read, total := p.Judged.Load(), p.Read.Load(), p.Total.Load()
+	speed := int64(float64(judged) / max(took.Seconds(), 0.001))
+	if total <= 0 {
+		return fmt.Sprintf("%d requests, %d/s", judged, speed)
+	}
+	done := min(float64(read)/float64(total), 1)
+	filled := int(done * width)
+	line := fmt.Sprintf("[%s%s] %3.0f %%  %d requests, %d/s", strings.Repeat("█", filled), strings.Repeat("░", width-filled), done*100, judged, speed)
+	if done > 0.02 && done < 1 {
+		left := time.Duration(float64(took) * (1 - done) / done).Round(time.Second)
+		line += fmt.Sprintf(", %s left", left)
+	}
+	return line
+}

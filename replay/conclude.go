@@ -1,0 +1,166 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+)
+
+// report sums everything up.
+func (j *judge) report(log *logCount, files []FileReport, interrupted bool) *Report {
+	r := &Report{
+		Policy: shown(j.now.policy.Name, 200), Interrupted: interrupted, Log: j.logReport(log, files),
+		Total: j.totalOf(j.now, clientHit), Rules: []RuleReport{}, Lists: j.now.tally.listReports(), Suggestions: []Suggestion{}, Series: j.seriesReport(),
+	}
+	for _, t := range j.now.tally.rules {
+		r.Rules = append(r.Rules, t.report())
+		r.Suggestions = append(r.Suggestions, t.suggestions()...)
+	}
+	if j.before != nil {
+		r.Against = shown(j.before.policy.Name, 200)
+		total := j.totalOf(j.before, clientHitBefore)
+		r.Before, r.Difference = &total, j.differenceReport()
+	}
+	r.Notes = j.notes(log, r)
+	return r
+}
+
+func (j *judge) logReport(log *logCount, files []FileReport) LogReport {
+	r := LogReport{
+		Files: files, Lines: log.lines, Requests: j.requests, Malformed: log.malformedLines, NotHTTP: log.notHTTP,
+		OutOfOrder: log.outOfOrder, Late: log.late, Stray: log.stray, MalformedLines: log.malformedSamples,
+		Clients: j.clients.count(func(clientFlags) bool { return true }),
+	}
+	if r.MalformedLines == nil {
+		r.MalformedLines = []BadLine{}
+	}
+	if j.requests > 0 {
+		r.From, r.To = timeOf(j.first), timeOf(j.last)
+	}
+	return r
+}
+
+func (j *judge) totalOf(s *side, hit clientFlags) Total {
+	t := s.tally.total()
+	t.ClientsHit = j.clients.count(func(f clientFlags) bool { return f&hit != 0 })
+	t.ClientsShare = share(t.ClientsHit.N, j.clients.count(func(clientFlags) bool { return true }).N)
+	return t
+}
+
+func (t *sideTally) listReports() []ListReport {
+	lists := []ListReport{}
+	for name, n := range t.lists {
+		lists = append(lists, ListReport{shown(name, 200), n})
+	}
+	slices.SortFunc(lists, func(a, b ListReport) int { return cmp.Or(cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Name, b.Name)) })
+	return lists
+}
+
+func (j *judge) differenceReport() *Difference {
+	d := j.difference
+	d.NewlyHit = j.clients.count(func(f clientFlags) bool { return f&clientHit != 0 && f&clientHitBefore == 0 })
+	d.Relieved = j.clients.count(func(f clientFlags) bool { return f&clientHit == 0 && f&clientHitBefore != 0 })
+	d.Rules = []RuleDifference{}
+	for _, now := range j.now.tally.rules {
+		one := RuleDifference{Rule: now.info.Name, In: "new", NewRequests: now.requests, NewDenied: now.denied}
+		if before := j.before.tally.byName[now.info.Name]; before != nil {
+			one.In, one.OldRequests, one.OldDenied = "both", before.requests, before.denied
+		}
+		d.Rules = append(d.Rules, one)
+	}
+	for _, before := range j.before.tally.rules {
+		if j.now.tally.byName[before.info.Name] == nil {
+			d.Rules = append(d.Rules, RuleDifference{Rule: before.info.Name, In: "old", OldRequests: before.requests, OldDenied: before.denied})
+		}
+	}
+	return &d
+}
+
+func (j *judge) seriesReport() Series {
+	s := Series{SliceS: widthOf(j.series.width), Request: []int64{}, Allowed: []int64{}}
+	if j.requests == 0 {
+		return s
+	}
+	s.From = time.Unix(j.series.base, 0).UTC()
+	for _, p := range j.series.points {
+		s.Request = append(s.Request, p.requests)
+		s.Allowed = append(s.Allowed, p.allowed)
+		if j.before != nil {
+			s.Before = append(s.Before, p.before)
+		}
+	}
+	return s
+}
+
+// notes says what a reader of the figures must know.
+func (j *judge) notes(log *logCount, r *Report) []string {
+	notes := slices.Clone(log.notes)
+	say := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if j.requests > 0 && !j.fractions {
+		say("The log has whole seconds: the requests of one second are judged as if they had come at the same moment.")
+	}
+	if log.late > 0 {
+		say("%d requests were further out of order than the window and were judged at the time that the replay had reached.", log.late)
+	}
+	if log.stray > 0 {
+		say("%d requests had times that no other lines confirmed and were judged at the time of the lines before them.", log.stray)
+	}
+	if log.unsaid > 0 {
+		say("%d requests have a name in place of the client's address: to rules by address they have none.", log.unsaid)
+	}
+	if !j.clients.whole() {
+		say("More than %d clients: their numbers are estimated, within about 0.3%%.", allClients)
+	}
+	for _, s := range [...]*side{j.now, j.before} {
+		if s != nil {
+			notes = append(notes, s.notes()...)
+		}
+	}
+	if r.Log.Malformed > 0 && r.Log.Malformed*20 > r.Log.Lines {
+		say("More than 5%% of the lines are malformed: see whether the format is the right one.")
+	}
+	if notes == nil {
+		notes = []string{}
+	}
+	return notes
+}
+
+func (s *side) notes() []string {
+	var notes []string
+	name := shown(s.policy.Name, 200)
+	say := func(format string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(format, args...)) }
+	if s.policy.Overflowed != nil {
+		if n := s.policy.Overflowed(); n > 0 {
+			say("%d charges found no room for a key of their own and shared one state: denials are too many.", n)
+		}
+	}
+	for _, code := range slices.Sorted(maps.Keys(s.tally.errors)) {
+		say("%d requests could not be judged (%s).", s.tally.errors[code], shown(code, 60))
+	}
+	if s.tally.unexplained > 0 {
+		say("%d verdicts were not explained: the figures by rule lack them.", s.tally.unexplained)
+	}
+	for _, r := range s.tally.rules {
+		notes = append(notes, r.notes(say)...)
+	}
+	return notes
+}
+
+func (t *ruleTally) notes(say func(string, ...any)) []string {
+	rule := strconv.Quote(t.info.Name)
+	for _, g := range t.gauges {
+		if _, ok := g.limit.(headgate.Concurrency); ok && t.requests > 0 {
+			say("rule %s: slots are held only as long as the log says that a request took (seconds or duration in JSON).", rule)
+			break
+		}
+	}
+	if t.info.Settled && t.requests > 0 {
+		say("rule %s: it is charged by the answers in the log; what a request that is denied would have been answered is taken to be the same.", rule)
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package replay
+
+import (
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+// Policy is a policy to be replayed, on a store of its own.
+type Policy struct {
+	// Name stands for the policy in the report.
+	Name string
+	// Decider is asked about every request. It should explain its verdicts in Verdict.Matches: without that nothing is known
+	// of single rules but which of them denied.
+	Decider httpverdict.Timed
+	// Rules are the rules in the order of the policy.
+	Rules []RuleInfo
+	// Forget, if not nil, lets the store forget the keys that are idle at a time. It is called now and then.
+	Forget func(now time.Time)
+	// Overflowed, if not nil, tells how many charges had no state of their own for want of room.
+	Overflowed func() uint64
+}
+
+// RuleInfo is what a report needs to know of a rule.
+type RuleInfo struct {
+	Name string
+	// Mode is "enforce", "shadow" or "off".
+	Mode string
+	// Keyed tells that the rule has a key: otherwise all requests share one bucket.
+	Keyed bool
+	// Limits are those that are in force when no override and no schedule changes them.
+	Limits []headgate.Limit
+	// Settled tells that the rule is charged when the answer is known.
+	Settled bool
+	// UnitCostMicros is what one request that was let through costs, in millionths of a unit of Currency; 0 for nothing.
+	UnitCostMicros int64
+	Currency       string
+}

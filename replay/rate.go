@@ -1,0 +1,77 @@
+package replay
+
+// perSecond finds the busiest second. Times never go back.
+type perSecond struct {
+	second, now, peak int64
+	at                int64 // the second of the peak
+}
+
+func (p *perSecond) add(us int64) {
+	second := floorDiv(us, 1e6)
+	if second != p.second {
+		p.second, p.now = second, 0
+	}
+	if p.now++; p.now > p.peak {
+		p.peak, p.at = p.now, second
+	}
+}
+
+// mostPoints bounds a series.
+const mostPoints = 600
+
+// series counts in slices of time that begin with a second and get longer as the log does, so that there are never more
+// than mostPoints.
+type series struct {
+	width  int // index in widths
+	base   int64
+	points []point
+}
+
+// point is what came in one slice of time.
+type point struct{ requests, allowed, before int64 }
+
+// widthOf returns the length of a slice in seconds. Each divides the next, so that slices can be put together.
+func widthOf(index int) int64 {
+	steps := [...]int64{1, 5, 10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 43200, 86400}
+	if index < len(steps) {
+		return steps[index]
+	}
+	return steps[len(steps)-1] << min(index-len(steps)+1, 40)
+}
+
+// at returns the point of a time. Times never go back.
+func (s *series) at(us int64) *point {
+	second := floorDiv(us, 1e6)
+	if s.points == nil {
+		s.points = make([]point, 0, mostPoints)
+		s.base = second
+	}
+	for {
+		i := int((second - s.base) / widthOf(s.width))
+		if i < mostPoints {
+			for len(s.points) <= i {
+				s.points = append(s.points, point{})
+			}
+			return &s.points[i]
+		}
+		s.widen()
+	}
+}
+
+// widen goes over to the next width.
+func (s *series) widen() {
+	from, to := widthOf(s.width), widthOf(s.width+1)
+	base := s.base - floorMod(s.base, to)
+	var wide []point
+	for i, p := range s.points {
+		n := int((s.base + int64(i)*from - base) / to)
+		for len(wide) <= n {
+			wide = append(wide, point{})
+		}
+		wide[n].requests += p.requests
+		wide[n].allowed += p.allowed
+		wide[n].before += p.before
+	}
+	s.base, s.points = base, append(s.points[:0], wide...)
+	s.width++
+}

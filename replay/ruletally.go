@@ -1,0 +1,179 @@
+package replay
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+// Bounds of what is kept, for all rules together and for one.
+const (
+	trackedKeys    = 150_000
+	mostKeys       = 100_000
+	fewestKeys     = 500
+	trackedClients = 2_000_000
+	mostClients    = 200_000
+	heavyKeys      = 400
+	topKeys        = 10
+	keptKeyBytes   = 160
+)
+
+// ruleTally sums up what one rule did.
+type ruleTally struct {
+	info   RuleInfo
+	gauges []*gauge
+
+	requests, denied, over, shadowDenied int64
+	saved                                int64 // requests denied, by whatever rule
+	before, after                        perSecond
+
+	clients sample[bool] // true: hit
+	keys    sample[*keyTally]
+	heavy   *heavy
+}
+
+// keyTally is what is known of one key.
+type keyTally struct {
+	key              string
+	requests, denied int64
+	usage            []usage // by limit
+}
+
+func newRuleTally(info RuleInfo, rules int) *ruleTally {
+	t := &ruleTally{
+		info:    info,
+		clients: newSample[bool](min(max(trackedClients/max(rules, 1), fewestKeys), mostClients)),
+		keys:    newSample[*keyTally](min(max(trackedKeys/max(rules, 1), fewestKeys), mostKeys)),
+		heavy:   newHeavy(heavyKeys),
+	}
+	for _, l := range info.Limits {
+		t.gauges = append(t.gauges, newGauge(l))
+	}
+	return t
+}
+
+// keptKey is a key as long as it is worth keeping, in memory of its own.
+func keptKey(key string) string { return strings.Clone(clip(key, keptKeyBytes)) }
+
+// see counts one request that the rule was looked at for and applied to. m is as it is after the request is over.
+func (t *ruleTally) see(r *judged, m *httpverdict.Match) {
+	t.requests++
+	t.before.add(r.at)
+	over := overLimit(m)
+	hit := r.rule == t.info.Name && !r.allowed
+	switch {
+	case m.Shadow:
+		if hit = over; over {
+			t.shadowDenied++
+		}
+	case over:
+		t.over++
+	}
+	if r.allowed {
+		t.after.add(r.at)
+	} else {
+		t.saved++
+		if r.rule == t.info.Name {
+			t.denied++
+		}
+	}
+	if seen, known := t.clients.items[r.client]; t.clients.wants(r.client) && (!known || hit && !seen) {
+		t.clients.put(r.client, hit)
+	}
+	t.seeKey(r, m, hit)
+}
+
+func (t *ruleTally) seeKey(r *judged, m *httpverdict.Match, hit bool) {
+	hash := hashText(m.Key)
+	if !t.keys.whole() || hit {
+		t.heavy.see(hash, m.Key, hit)
+	}
+	if !t.keys.wants(hash) {
+		return
+	}
+	k := t.keys.items[hash]
+	if k == nil {
+		k = &keyTally{key: keptKey(m.Key), usage: make([]usage, len(t.gauges))}
+		t.keys.put(hash, k)
+	}
+	k.requests++
+	if hit {
+		k.denied++
+	}
+	if t.info.Settled && !r.settled {
+		return
+	}
+	for i, g := range t.gauges {
+		if i < len(m.Limits) && m.Limits[i].Limit == g.limit { // not while an override or a schedule changes it
+			g.add(&k.usage[i], r.at, m.Cost)
+		}
+	}
+}
+
+func overLimit(m *httpverdict.Match) bool {
+	for i := range m.Limits {
+		if !m.Limits[i].Outcome.Allowed {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *ruleTally) report() RuleReport {
+	r := RuleReport{
+		Rule: t.info.Name, Mode: cmp.Or(t.info.Mode, "enforce"), Limits: []string{}, Requests: t.requests, Denied: t.denied,
+		DenialRate: share(t.denied, t.requests), Over: t.over, ShadowDenied: t.shadowDenied,
+		PeakBefore: t.before.peak, PeakAfter: t.after.peak, TopKeys: t.topKeys(),
+	}
+	for _, l := range t.info.Limits {
+		r.Limits = append(r.Limits, l.String())
+	}
+	hit := 0
+	for _, h := range t.clients.items {
+		if h {
+			hit++
+		}
+	}
+	estimated := !t.clients.whole()
+	r.Clients = Count{t.clients.scale(len(t.clients.items)), estimated}
+	r.ClientsHit = Count{t.clients.scale(hit), estimated}
+	r.ClientsShare = share(int64(hit), int64(len(t.clients.items)))
+	if t.info.UnitCostMicros > 0 {
+		unit := float64(t.info.UnitCostMicros) / 1e6
+		r.Money = &Money{t.info.Currency, round2(float64(t.requests-t.saved) * unit), round2(float64(t.saved) * unit)}
+	}
+	return r
+}
+
+// topKeys returns the keys with the most denials.
+func (t *ruleTally) topKeys() []KeyReport {
+	top := []KeyReport{}
+	if t.keys.whole() {
+		for _, k := range t.keys.items {
+			if k.denied > 0 {
+				top = append(top, KeyReport{Key: k.key, Requests: k.requests, Denied: k.denied})
+			}
+		}
+	} else {
+		for _, c := range t.heavy.order {
+			top = append(top, KeyReport{Key: c.key, Requests: c.requests, Denied: c.denied, Estimated: true})
+		}
+	}
+	slices.SortFunc(top, func(a, b KeyReport) int {
+		return cmp.Or(cmp.Compare(b.Denied, a.Denied), cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Key, b.Key))
+	})
+	top = top[:min(len(top), topKeys)]
+	for i := range top {
+		top[i].Key = shown(top[i].Key, keptKeyBytes)
+	}
+	return top
+}
+
+func share(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}

@@ -1,0 +1,162 @@
+package replay
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+// judged is one request and the verdict on it, as the tallies need them.
+type judged struct {
+	at      int64
+	client  uint64 // hash of the client's address
+	allowed bool
+	settled bool   // what the request was charged after the answer is known
+	rule    string // that decided
+}
+
+// sideTally sums up what one policy did.
+type sideTally struct {
+	rules  []*ruleTally
+	byName map[string]*ruleTally
+	lists  map[string]int64
+	kinds  map[string]int64
+	errors map[string]int64 // codes of what could not be judged
+
+	requests, denied int64
+	before, after    perSecond
+	waited           int64
+	longestWait      time.Duration
+	unexplained      int64
+}
+
+// mostNames bounds the names that a decider may come up with beside the rules that were told.
+const mostNames = 10_000
+
+func newSideTally(rules []RuleInfo) *sideTally {
+	t := &sideTally{byName: map[string]*ruleTally{}, lists: map[string]int64{}, kinds: map[string]int64{}, errors: map[string]int64{}}
+	for _, info := range rules {
+		t.add(info, len(rules))
+	}
+	return t
+}
+
+func (t *sideTally) add(info RuleInfo, rules int) *ruleTally {
+	r := newRuleTally(info, rules)
+	t.rules = append(t.rules, r)
+	t.byName[info.Name] = r
+	return r
+}
+
+func (t *sideTally) see(r *judged, v *httpverdict.Verdict) {
+	t.requests++
+	t.before.add(r.at)
+	if r.allowed {
+		t.after.add(r.at)
+		if v.Wait > 0 {
+			t.waited++
+			t.longestWait = max(t.longestWait, v.Wait)
+		}
+	} else {
+		t.deny(v)
+	}
+	if v.Matches == nil && len(v.Limits) > 0 {
+		t.unexplained++
+	}
+	for i := range v.Matches {
+		m := &v.Matches[i]
+		if m.Skipped != "" {
+			continue
+		}
+		if rule := t.rule(m.Rule); rule != nil {
+			rule.see(r, m)
+		}
+	}
+}
+
+func (t *sideTally) deny(v *httpverdict.Verdict) {
+	t.denied++
+	t.kinds[v.Kind.String()]++
+	switch v.Kind {
+	case httpverdict.Unavailable, httpverdict.Overloaded, httpverdict.BadRequest:
+		if len(t.errors) < mostNames {
+			t.errors[v.Code]++
+		}
+	}
+	if t.byName[v.Rule] == nil && v.Rule != "" && len(t.lists) < mostNames {
+		t.lists[v.Rule]++
+	}
+}
+
+// rule returns the tally of a rule, nil for one too many.
+func (t *sideTally) rule(name string) *ruleTally {
+	if r := t.byName[name]; r != nil || len(t.rules) >= mostNames {
+		return r
+	}
+	return t.add(RuleInfo{Name: strings.Clone(name), Keyed: true}, max(len(t.rules), 100))
+}
+
+func (t *sideTally) total() Total {
+	total := Total{
+		Requests: t.requests, Allowed: t.requests - t.denied, Denied: t.denied, DenialRate: share(t.denied, t.requests),
+		PeakBefore: t.before.peak, PeakBeforeAt: time.Unix(t.before.at, 0).UTC(), PeakAfter: t.after.peak, Kinds: t.kinds,
+		Waited: t.waited, LongestWaitMS: float64(t.longestWait.Microseconds()) / 1e3,
+	}
+	for _, r := range t.rules {
+		if m := r.report().Money; m != nil {
+			total.addMoney(*m)
+		}
+	}
+	return total
+}
+
+func (t *Total) addMoney(m Money) {
+	i := slices.IndexFunc(t.Money, func(o Money) bool { return o.Currency == m.Currency })
+	if i < 0 {
+		t.Money = append(t.Money, m)
+		return
+	}
+	t.Money[i].Spent = round2(t.Money[i].Spent + m.Spent)
+	t.Money[i].Saved = round2(t.Money[i].Saved + m.Saved)
+}
+
+// round2 rounds to the hundredth, or finer where an amount is small.
+func round2(x float64) float64 { return math.Round(x*1e4) / 1e4 }
+
+// clientFlags say what became of a client.
+type clientFlags uint8
+
+const (
+	clientSeen clientFlags = 1 << iota
+	clientHit
+	clientHitBefore
+)
+
+// allClients bounds the clients that are told apart exactly.
+const allClients = 500_000
+
+// clientTally counts clients by what became of them.
+type clientTally struct{ sample[clientFlags] }
+
+func (c *clientTally) see(hash uint64, flags clientFlags) {
+	if !c.wants(hash) {
+		return
+	}
+	if was := c.items[hash]; was|flags != was {
+		c.put(hash, was|flags)
+	}
+}
+
+// count counts the clients that are as test says.
+func (c *clientTally) count(test func(clientFlags) bool) Count {
+	n := 0
+	for _, f := range c.items {
+		if test(f) {
+			n++
+		}
+	}
+	return Count{c.scale(n), !c.whole()}
+}

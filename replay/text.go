@@ -1,0 +1,256 @@
+package replay
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// WriteText writes the report for a terminal.
+func (r *Report) WriteText(w io.Writer) error {
+	t := &textWriter{}
+	t.head(r)
+	t.rules(r)
+	t.keys(r)
+	t.suggestions(r)
+	t.difference(r)
+	t.malformed(r)
+	t.list("Notes", r.Notes)
+	_, err := io.WriteString(w, t.b.String())
+	return err
+}
+
+type textWriter struct{ b strings.Builder }
+
+func (t *textWriter) say(format string, args ...any) { fmt.Fprintf(&t.b, format+"\n", args...) }
+
+func (t *textWriter) head(r *Report) {
+	against := ""
+	if r.Against != "" {
+		against = " against " + r.Against
+	}
+	t.say("Replay of %s%s", r.Policy, against)
+	if r.Interrupted {
+		t.say("INTERRUPTED at line %s: what follows is of the log up to there.", grouped(r.Log.Lines))
+	}
+	t.say("")
+	t.say("  Log        %s", r.Log.summary())
+	for _, f := range r.Log.Files[:min(len(r.Log.Files), 10)] {
+		t.say("             %s: %s lines, %s", f.File, grouped(f.Lines), f.formatText())
+	}
+	if more := len(r.Log.Files) - 10; more > 0 {
+		t.say("             and %d more files", more)
+	}
+	t.say("  Time       %s", r.Log.span())
+	t.say("  Clients    %s", r.Log.Clients)
+	t.say("")
+	t.say("  Requests   %s", grouped(r.Total.Requests))
+	for _, line := range r.Total.lines(r.Before) {
+		t.say("  %-10s %s", line[0], line[1])
+	}
+}
+
+// lines are the figures of a total by name, beside those of the policy before.
+func (t *Total) lines(before *Total) [][2]string {
+	was := func(f func(*Total) string) string {
+		if before == nil {
+			return ""
+		}
+		return "; before: " + f(before)
+	}
+	let := func(t *Total) string {
+		return fmt.Sprintf("%s (%s)", grouped(t.Allowed), percent(t.Allowed, t.Requests))
+	}
+	denied := func(t *Total) string {
+		return fmt.Sprintf("%s (%s)%s", grouped(t.Denied), percent(t.Denied, t.Requests), kindsText(t.Kinds))
+	}
+	hit := func(t *Total) string {
+		return fmt.Sprintf("%s clients had a request denied (%s)", t.ClientsHit, percentOf(t.ClientsShare))
+	}
+	peak := func(t *Total) string { return fmt.Sprintf("%s", grouped(t.PeakAfter)) }
+	lines := [][2]string{
+		{"Through", let(t) + was(let)},
+		{"Denied", denied(t) + was(denied)},
+		{"Hit", hit(t) + was(hit)},
+		{"Peak", fmt.Sprintf("%s/s came, %s/s let through", grouped(t.PeakBefore), peak(t)) + was(peak)},
+	}
+	if t.Waited > 0 {
+		lines = append(lines, [2]string{"Waited", fmt.Sprintf("%s, %s at most", grouped(t.Waited), time.Duration(t.LongestWaitMS*1e6).Round(time.Millisecond))})
+	}
+	for _, m := range t.Money {
+		lines = append(lines, [2]string{"Cost", fmt.Sprintf("%s spent, %s saved by denials", m.amount(m.Spent), m.amount(m.Saved))})
+	}
+	return lines
+}
+
+func kindsText(kinds map[string]int64) string {
+	if len(kinds) == 0 || len(kinds) == 1 && kinds["limited"] > 0 {
+		return ""
+	}
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(kinds)) {
+		parts = append(parts, grouped(kinds[k])+" "+strings.ReplaceAll(k, "_", " "))
+	}
+	return ": " + strings.Join(parts, ", ")
+}
+
+func (m Money) amount(x float64) string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s", strconv.FormatFloat(x, 'f', -1, 64), m.Currency))
+}
+
+func (l *LogReport) summary() string {
+	parts := []string{grouped(l.Lines) + " lines", grouped(l.Malformed) + " malformed"}
+	for _, n := range [...]struct {
+		n    int64
+		name string
+	}{{l.NotHTTP, "not HTTP"}, {l.OutOfOrder, "out of order"}, {l.Late, "too late"}, {l.Stray, "with a stray time"}} {
+		if n.n > 0 {
+			parts = append(parts, grouped(n.n)+" "+n.name)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (l *LogReport) span() string {
+	const layout = "2006-01-02 15:04:05"
+	return fmt.Sprintf("%s to %s UTC, %s", l.From.Format(layout), l.To.Format(layout), l.To.Sub(l.From).Round(time.Second))
+}
+
+func (f *FileReport) formatText() string {
+	if f.Format == "" {
+		return "empty"
+	}
+	return f.Format
+}
+
+func (t *textWriter) table(rows func(w io.Writer)) {
+	w := tabwriter.NewWriter(&t.b, 0, 4, 2, ' ', 0)
+	rows(w)
+	_ = w.Flush() // a strings.Builder does not fail
+}
+
+func (t *textWriter) rules(r *Report) {
+	t.say("\nRules")
+	t.table(func(w io.Writer) {
+		fmt.Fprintln(w, "  rule\trequests\tdenied\trate\tclients hit\tpeak/s came → through\tcost")
+		for i := range r.Rules {
+			x := &r.Rules[i]
+			denied, rate, money := grouped(x.Denied), percent(x.Denied, x.Requests), ""
+			if x.Mode == "shadow" {
+				denied, rate = "("+grouped(x.ShadowDenied)+")", percent(x.ShadowDenied, x.Requests)
+			}
+			if x.Money != nil {
+				money = x.Money.amount(x.Money.Spent) + ", saved " + x.Money.amount(x.Money.Saved)
+			}
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s of %s\t%s → %s\t%s\n", x.label(), grouped(x.Requests), denied, rate, x.ClientsHit, x.Clients,
+				grouped(x.PeakBefore), grouped(x.PeakAfter), money)
+		}
+		for _, l := range r.Lists {
+			fmt.Fprintf(w, "  %s\t\t%s\t\t\t\t\n", l.Name, grouped(l.Denied))
+		}
+	})
+}
+
+func (x *RuleReport) label() string {
+	if x.Mode != "enforce" {
+		return x.Rule + " [" + x.Mode + "]"
+	}
+	return x.Rule
+}
+
+func (t *textWriter) keys(r *Report) {
+	for i := range r.Rules {
+		x := &r.Rules[i]
+		if len(x.TopKeys) == 0 || len(x.TopKeys) == 1 && x.TopKeys[0].Key == "" {
+			continue
+		}
+		t.say("\nMost denied keys of %s", x.Rule)
+		t.table(func(w io.Writer) {
+			for _, k := range x.TopKeys {
+				fmt.Fprintf(w, "  %s\t%s of %s denied%s\n", k.name(), grouped(k.Denied), grouped(k.Requests), about(k.Estimated))
+			}
+		})
+	}
+}
+
+func (k *KeyReport) name() string {
+	if k.Key == "" {
+		return "(none)"
+	}
+	return k.Key
+}
+
+func about(estimated bool) string {
+	if estimated {
+		return ", about"
+	}
+	return ""
+}
+
+func (t *textWriter) suggestions(r *Report) {
+	if len(r.Suggestions) == 0 {
+		return
+	}
+	t.say("\nWhat the keys needed, and limits that 99 %% and 99.9 %% of them would never have met")
+	t.table(func(w io.Writer) {
+		fmt.Fprintln(w, "  rule\tlimit\tkeys\tover it\tneed p50, p99, p99.9, most\tfor 99 %\tfor 99.9 %")
+		for i := range r.Suggestions {
+			s := &r.Suggestions[i]
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s (%s)\t%s, %s, %s, %s %s\t%s\t%s\n", s.Rule, s.Limit, s.Keys, s.Over, percentOf(s.Share),
+				grouped(s.Need.P50), grouped(s.Need.P99), grouped(s.Need.P999), grouped(s.Need.Max), s.Measure, s.P99, s.P999)
+		}
+	})
+	for i := range r.Suggestions {
+		if s := &r.Suggestions[i]; s.Note != "" {
+			t.say("  %s: %s: %s", s.Rule, s.Limit, s.Note)
+		}
+	}
+}
+
+func (t *textWriter) difference(r *Report) {
+	d := r.Difference
+	if d == nil {
+		return
+	}
+	t.say("\nAgainst %s", r.Against)
+	t.say("  denied by the new policy only  %s", grouped(d.NewOnly))
+	t.say("  denied by the old policy only  %s", grouped(d.OldOnly))
+	t.say("  denied by both                 %s", grouped(d.Both))
+	t.say("  clients newly hit              %s", d.NewlyHit)
+	t.say("  clients hit no more            %s", d.Relieved)
+	t.table(func(w io.Writer) {
+		fmt.Fprintln(w, "  rule\tdenied before\tnow\tchange")
+		for _, x := range d.Rules {
+			change := signed(x.NewDenied - x.OldDenied)
+			if x.In != "both" {
+				change += " (only in the " + x.In + " policy)"
+			}
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", x.Rule, grouped(x.OldDenied), grouped(x.NewDenied), change)
+		}
+	})
+}
+
+func (t *textWriter) malformed(r *Report) {
+	if len(r.Log.MalformedLines) == 0 {
+		return
+	}
+	t.say("\nMalformed lines (the first %d of %s)", len(r.Log.MalformedLines), grouped(r.Log.Malformed))
+	for _, l := range r.Log.MalformedLines {
+		t.say("  %s:%d: %s: %s", shown(l.File, 200), l.Line, l.Reason, l.Text)
+	}
+}
+
+func (t *textWriter) list(title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	t.say("\n%s", title)
+	for _, l := range lines {
+		t.say("  - %s", l)
+	}
+}
