@@ -20,11 +20,23 @@ type Health struct{ ready atomic.Bool }
 // SetReady tells whether new requests are welcome.
 func (h *Health) SetReady(ready bool) { h.ready.Store(ready) }
 
-// admin answers /healthz and /readyz.
-type admin struct {
+// adminConfig says what an admin listener shows, and to whom.
+type adminConfig struct {
 	health *Health
-	// token is the SHA-256 of the bearer token, nil if none is asked for.
-	token []byte
+	status func() Status
+	// token is asked for by everything but probes; "" shows them nothing else.
+	token string
+	// loopback tells that the listener cannot be reached from other machines.
+	loopback bool
+	log      *slog.Logger
+}
+
+// admin answers /healthz, /readyz and /status.
+type admin struct {
+	health   *Health
+	loopback bool
+	// sum is the SHA-256 of the token, nil if there is none.
+	sum []byte
 }
 
 // listenAdmin binds the admin listener. Beyond loopback it wants a token.
@@ -40,19 +52,20 @@ func listenAdmin(ctx context.Context, address, token string) (net.Listener, erro
 	return Listen(ctx, "admin", resolved.String()) // what was judged, not what the name may mean by now
 }
 
-func newAdminServer(h *Health, token string, log *slog.Logger) *http.Server {
-	a := &admin{health: h}
-	if token != "" {
-		sum := sha256.Sum256([]byte(token))
-		a.token = sum[:]
+func newAdminServer(cfg adminConfig) *http.Server {
+	a := &admin{health: cfg.health, loopback: cfg.loopback}
+	if cfg.token != "" {
+		sum := sha256.Sum256([]byte(cfg.token))
+		a.sum = sum[:]
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", a.ready)
+	mux.HandleFunc("GET /healthz", a.probe(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") }))
+	mux.HandleFunc("GET /readyz", a.probe(a.ready))
+	mux.HandleFunc("GET /status", a.secret(showStatus(cfg.status)))
 	return &http.Server{
 		Handler: a.guarded(mux), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog: slog.NewLogLogger(cfg.log.Handler(), slog.LevelWarn),
 	}
 }
 
@@ -64,23 +77,39 @@ func (a *admin) ready(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, "ready")
 }
 
-// guarded asks for the token; where there is none, the listener is on loopback, and a page of another site that has its
-// name point here is turned away by its Host. A browser that asks for a page of another origin says so in Origin. Nothing
-// here needs credentials of its own, so none are generated on loopback.
+// guarded turns away a browser that asks for a page of another origin, which says so in Origin.
 func (a *admin) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !sameOrigin(r):
+		if !sameOrigin(r) {
 			answer(w, http.StatusForbidden, "forbidden origin")
-		case a.token != nil && !a.knows(r):
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// probe answers whoever asks: probes have no place to keep a token, and what they are told is no secret. On loopback a page
+// of another site that has its name point here is turned away by its Host all the same.
+func (a *admin) probe(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if a.loopback && !isLoopbackHost(r.Host) && !a.knows(r) {
+			answer(w, http.StatusForbidden, "forbidden host")
+			return
+		}
+		next(w, r)
+	}
+}
+
+// secret asks for the token. Without one there is nothing that opens it.
+func (a *admin) secret(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !a.knows(r) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			answer(w, http.StatusUnauthorized, "unauthorized")
-		case a.token == nil && !isLoopbackHost(r.Host):
-			answer(w, http.StatusForbidden, "forbidden host")
-		default:
-			next.ServeHTTP(w, r)
+			return
 		}
-	})
+		next(w, r)
+	}
 }
 
 // sameOrigin tells whether no browser asks, or one with a page of this listener itself.
@@ -97,7 +126,12 @@ func sameOrigin(r *http.Request) bool {
 func (a *admin) knows(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	sum := sha256.Sum256([]byte(token))
-	return ok && subtle.ConstantTimeCompare(sum[:], a.token) == 1
+	return ok && a.sum != nil && subtle.ConstantTimeCompare(sum[:], a.sum) == 1
+}
+
+func isLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
 }
 
 func isLoopbackHost(host string) bool {

@@ -21,7 +21,7 @@ func probe(h http.Handler, method, path, host, auth string) int {
 func TestAdminOnLoopback(t *testing.T) {
 	t.Parallel()
 	var health Health
-	h := newAdminServer(&health, "", slog.New(slog.DiscardHandler)).Handler
+	h := adminOf(&health, "", true)
 	for _, c := range []struct {
 		method, path, host string
 		ready              bool
@@ -33,6 +33,7 @@ func TestAdminOnLoopback(t *testing.T) {
 		{"GET", "/readyz", "[::1]:9090", true, http.StatusOK},
 		{"GET", "/readyz", "LocalHost", true, http.StatusOK},
 		{"POST", "/healthz", "localhost", true, http.StatusMethodNotAllowed},
+		{"GET", "/status", "localhost", true, http.StatusUnauthorized}, // there is no token that would open it
 		{"GET", "/other", "localhost", true, http.StatusNotFound},
 		{"GET", "/healthz", "evil.example", true, http.StatusForbidden}, // a name of theirs that points to 127.0.0.1
 		{"GET", "/healthz", "localhost.evil.example:9090", true, http.StatusForbidden},
@@ -45,16 +46,48 @@ func TestAdminOnLoopback(t *testing.T) {
 	}
 }
 
+func adminOf(health *Health, token string, loopback bool) http.Handler {
+	return newAdminServer(adminConfig{
+		health: health, token: token, loopback: loopback, log: slog.New(slog.DiscardHandler),
+		status: func() Status { return Status{Policy: PolicyStatus{Name: "shop <&>"}} },
+	}).Handler
+}
+
+// TestAdminToken: probes need no token, whoever can reach them; everything else does, wherever it is.
 func TestAdminToken(t *testing.T) {
 	t.Parallel()
+	const yes, no, host = http.StatusOK, http.StatusUnauthorized, http.StatusForbidden
 	var health Health
-	h := newAdminServer(&health, "s3cret", slog.New(slog.DiscardHandler)).Handler
-	for auth, want := range map[string]int{
-		"": http.StatusUnauthorized, "s3cret": http.StatusUnauthorized, "Bearer ": http.StatusUnauthorized,
-		"Bearer s3cre": http.StatusUnauthorized, "Basic s3cret": http.StatusUnauthorized, "Bearer s3cret": http.StatusOK,
+	health.SetReady(true)
+	for _, c := range []struct {
+		host, auth              string
+		loopback                bool
+		healthz, readyz, status int
+	}{
+		{"gate.example:9090", "", false, yes, yes, no},
+		{"gate.example:9090", "Bearer s3cret", false, yes, yes, yes},
+		{"gate.example:9090", "", true, host, host, no},
+		{"gate.example:9090", "Bearer s3cret", true, yes, yes, yes},
+		{"localhost:9090", "", true, yes, yes, no},
+		{"localhost:9090", "s3cret", true, yes, yes, no},
+		{"localhost:9090", "Bearer ", true, yes, yes, no},
+		{"localhost:9090", "Bearer s3cre", true, yes, yes, no},
+		{"localhost:9090", "Bearer s3cret2", true, yes, yes, no},
+		{"localhost:9090", "Basic s3cret", true, yes, yes, no},
+		{"localhost:9090", "bearer s3cret", true, yes, yes, no},
+		{"localhost:9090", "Bearer s3cret", true, yes, yes, yes},
 	} {
-		if got := probe(h, "GET", "/healthz", "gate.example:9090", auth); got != want {
-			t.Errorf("%q: got %d, want %d", auth, got, want)
+		h := adminOf(&health, "s3cret", c.loopback)
+		for path, want := range map[string]int{"/healthz": c.healthz, "/readyz": c.readyz, "/status": c.status} {
+			if got := probe(h, "GET", path, c.host, c.auth); got != want {
+				t.Errorf("%s of %s with %q, loopback %v: got %d, want %d", path, c.host, c.auth, c.loopback, got, want)
+			}
+		}
+	}
+	none := adminOf(&health, "", true)
+	for _, auth := range []string{"", "Bearer ", "Bearer x"} {
+		if got := probe(none, "GET", "/status", "localhost", auth); got != no {
+			t.Errorf("without a token %q opens the status: %d", auth, got)
 		}
 	}
 }
@@ -85,7 +118,7 @@ func TestAdminOrigin(t *testing.T) {
 			r.Header.Set(c.header, c.value)
 			r.Header.Set("Authorization", "Bearer "+token)
 			w := httptest.NewRecorder()
-			newAdminServer(new(Health), token, slog.New(slog.DiscardHandler)).Handler.ServeHTTP(w, r)
+			adminOf(new(Health), token, true).ServeHTTP(w, r)
 			if w.Code != c.want {
 				t.Errorf("%s: %q, token %q: got %d, want %d", c.header, c.value, token, w.Code, c.want)
 			}

@@ -1,35 +1,99 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/headgate-io/headgate/memstore"
+	"github.com/headgate-io/headgate/middleware/httpverdict"
 	"github.com/headgate-io/headgate/policy"
 )
 
-// Guard is a policy at work on a store, with limits in memory for the time that a remote store is lost.
-type Guard struct {
-	*policy.Engine
-	local *memstore.Store // nil if the store is in memory itself
+// GuardConfig says what a [Guard] works on.
+type GuardConfig struct {
+	// Store is where limits are counted. It is not the guard's: close the guard, then the store.
+	Store *Store
+	// Log gets that the store fails; nil discards it.
+	Log *slog.Logger
 }
 
-// NewGuard puts a policy to work. The store is not the guard's: close the guard, then the store.
-func NewGuard(p *policy.Policy, store *Store, log *slog.Logger) (*Guard, error) {
-	g := &Guard{}
-	cfg := policy.EngineConfig{Observer: &lossLog{log: log, store: store.Name}}
-	if store.Remote {
-		g.local = memstore.New(memstore.Config{Logger: log})
-		cfg.Fallback = g.local
+// Guard is a policy at work on a store, with limits in memory for the time that a remote store is lost. The policy can be
+// replaced while requests are judged: each is judged, and released, by the one that was in force when it came. What has been
+// counted stays: it is the store's, and the guard's own memory's. A Guard is a [httpverdict.Decider] and a
+// [httpverdict.Needer], and safe for concurrent use.
+type Guard struct {
+	cfg   GuardConfig
+	loss  *lossLog
+	local *memstore.Store // nil if the store is in memory itself
+	live  atomic.Pointer[live]
+}
+
+// live is a policy in force.
+type live struct {
+	engine *policy.Engine
+	// trusted are the headers that are believed from trusted proxies only.
+	trusted []string
+}
+
+var (
+	_ httpverdict.Decider = (*Guard)(nil)
+	_ httpverdict.Needer  = (*Guard)(nil)
+)
+
+// NewGuard puts a policy to work.
+func NewGuard(p *policy.Policy, cfg GuardConfig) (*Guard, error) {
+	if cfg.Store == nil {
+		return nil, errors.New("a guard needs a store")
 	}
-	var err error
-	if g.Engine, err = policy.NewEngine(p, store.Limiter, cfg); err != nil {
-		_ = g.Close()
-		return nil, err
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	g := &Guard{cfg: cfg, loss: &lossLog{log: cfg.Log, store: cfg.Store.Name}}
+	if cfg.Store.Remote {
+		g.local = memstore.New(memstore.Config{Logger: cfg.Log})
+	}
+	if err := g.Replace(p, nil); err != nil {
+		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil
 }
+
+// Replace puts a policy in force in place of the one that is, from the next request on. It fails, and changes nothing, if the
+// policy needs what the store or the guard lacks, or if check refuses it; check, which may be nil, is asked last.
+func (g *Guard) Replace(p *policy.Policy, check func(*policy.Engine) error) error {
+	engine, err := policy.NewEngine(p, g.cfg.Store.Limiter, g.engineConfig())
+	if err == nil && check != nil {
+		err = check(engine)
+	}
+	if err != nil {
+		return err
+	}
+	g.live.Store(&live{engine: engine, trusted: p.TrustedHeaders()})
+	return nil
+}
+
+// engineConfig is what every policy gets beside the store, and shares with the one before and the one after it.
+func (g *Guard) engineConfig() policy.EngineConfig {
+	cfg := policy.EngineConfig{Observer: g.loss}
+	if g.local != nil {
+		cfg.Fallback = g.local
+	}
+	return cfg
+}
+
+// Decide judges a request by the policy in force.
+func (g *Guard) Decide(ctx context.Context, r *httpverdict.Request) *httpverdict.Verdict {
+	return g.live.Load().engine.Decide(ctx, r)
+}
+
+// Needs returns what the policy in force asks of the front.
+func (g *Guard) Needs() []httpverdict.Need { return g.live.Load().engine.Needs() }
+
+// Policy returns the policy in force.
+func (g *Guard) Policy() *policy.Policy { return g.live.Load().engine.Policy() }
 
 // Close gives back what the guard holds.
 func (g *Guard) Close() error {

@@ -8,11 +8,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/headgate-io/headgate/gateway"
+	"github.com/headgate-io/headgate/policy"
+	"github.com/headgate-io/headgate/source/filesource"
 )
 
 // ServeConfig says what to guard and how. Policy, Upstream and Listen have no default.
@@ -29,9 +32,16 @@ type ServeConfig struct {
 	ProxyProtocol bool
 	// Store is where limits are counted; by default memory. Its Log is that of the service.
 	Store StoreConfig
-	// Admin is the address of the admin listener; "" for none. Beyond loopback it needs AdminToken.
-	Admin      string
-	AdminToken string
+	// Reload gets signals that ask to load the policy again, whether or not it seems to have changed; nil never does.
+	Reload <-chan os.Signal
+	// Admin is the address of the admin listener; "" for none. Beyond loopback it needs AdminToken; on loopback one is
+	// generated where there is none, and lies in a file of mode 0600 while the process lives: in AdminTokenFile, by default
+	// admin-PORT.token in $XDG_RUNTIME_DIR/headgate, or in headgate-UID of the folder for temporary files.
+	Admin          string
+	AdminToken     string
+	AdminTokenFile string
+	// Version is that of the program, for the status.
+	Version string
 	// Drain is how long requests that are under way may take to end when the process is asked to stop; by default
 	// DefaultDrain.
 	Drain time.Duration
@@ -53,7 +63,7 @@ func Serve(ctx context.Context, cfg ServeConfig) error {
 	if cfg.Drain <= 0 {
 		cfg.Drain = DefaultDrain
 	}
-	s := &service{cfg: cfg}
+	s := &service{cfg: cfg, started: time.Now()}
 	if err := s.build(ctx); err != nil {
 		return errors.Join(err, s.close())
 	}
@@ -62,21 +72,26 @@ func Serve(ctx context.Context, cfg ServeConfig) error {
 
 // service is everything that serve runs, and how to end it.
 type service struct {
-	cfg     ServeConfig
-	store   *Store
-	guard   *Guard
-	gateway *gateway.Gateway
-	server  *gateway.Server
-	tls     *tls.Config // nil for HTTP
-	health  Health
-	front   net.Listener
-	admin   net.Listener // nil if there is none
-	closers []func() error
+	cfg      ServeConfig
+	started  time.Time
+	store    *Store
+	reloader *reloader
+	gateway  *gateway.Gateway
+	server   *gateway.Server
+	tls      *tls.Config // nil for HTTP
+	health   Health
+	front    net.Listener
+	admin    net.Listener // nil if there is none
+	// token is what the admin listener asks for; tokenFile is where it lies if it was generated.
+	token     string
+	tokenFile string
+	closers   []func() error
 }
 
 // build makes the parts, the cheapest to check first. What it has made when it fails, close gives back.
 func (s *service) build(ctx context.Context) error {
-	p, err := LoadPolicy(s.cfg.Policy)
+	s.reloader = &reloader{source: filesource.New(s.cfg.Policy), check: s.check, asked: s.cfg.Reload, log: s.cfg.Log}
+	first, err := s.reloader.first(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,32 +102,43 @@ func (s *service) build(ctx context.Context) error {
 		return err
 	}
 	if s.cfg.ProxyProtocol {
-		if s.front, err = withProxyProtocol(s.front, p); err != nil {
+		if err := checkProxyProtocol(first.policy); err != nil {
 			return err
 		}
+		s.front = withProxyProtocol(s.front, func() *policy.Policy { return s.reloader.guard.Policy() })
 	}
 	s.cfg.Store.Log = s.cfg.Log
 	if s.store, err = OpenStore(ctx, s.cfg.Store); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.store.Close)
-	if s.guard, err = NewGuard(p, s.store, s.cfg.Log); err != nil {
+	if err := s.reloader.begin(first, GuardConfig{Store: s.store, Log: s.cfg.Log}); err != nil {
 		return err
 	}
-	s.closers = append(s.closers, s.guard.Close)
+	s.closers = append(s.closers, s.reloader.guard.Close)
 	return s.buildGateway()
+}
+
+// check refuses a policy that cannot take the place of the one in force.
+func (s *service) check(e *policy.Engine) error {
+	if s.cfg.ProxyProtocol {
+		if err := checkProxyProtocol(e.Policy()); err != nil {
+			return err
+		}
+	}
+	return gateway.Check(e)
 }
 
 func (s *service) buildGateway() (err error) {
 	s.gateway, err = gateway.New(gateway.Config{
-		Upstream: s.cfg.Upstream, Decider: s.guard, Logger: s.cfg.Log, AccessLog: s.cfg.AccessLog,
+		Upstream: s.cfg.Upstream, Decider: s.reloader.guard, Logger: s.cfg.Log, AccessLog: s.cfg.AccessLog,
 	})
 	if err != nil {
 		return &UsageError{err}
 	}
 	s.closers = append(s.closers, s.gateway.Close)
 	s.server, err = gateway.NewServer(gateway.ServerConfig{
-		Handler: withoutForged(s.guard.Policy(), s.gateway), TLS: s.tls, Logger: s.cfg.Log, DrainTimeout: s.cfg.Drain,
+		Handler: withoutForged(s.reloader.guard, s.gateway), TLS: s.tls, Logger: s.cfg.Log, DrainTimeout: s.cfg.Drain,
 	})
 	return err
 }
@@ -146,6 +172,25 @@ func (s *service) listen(ctx context.Context) (err error) {
 		return err
 	}
 	s.closers = append(s.closers, closeQuietly(s.admin))
+	return s.giveToken()
+}
+
+// giveToken sees to it that the admin listener has a token. Where none can be left for its user, the gate works all the same:
+// it is probes that need the listener, and they need no token.
+func (s *service) giveToken() error {
+	if s.token = s.cfg.AdminToken; s.token != "" {
+		return nil
+	}
+	token, file, err := writeToken(s.cfg.AdminTokenFile, s.admin.Addr())
+	switch {
+	case err != nil && s.cfg.AdminTokenFile != "":
+		return usagef("admin: the token cannot be written: %w", err)
+	case err != nil:
+		s.cfg.Log.Warn("nobody can read /status: its token cannot be left in a file; set HEADGATE_ADMIN_TOKEN or name a file", "error", err)
+		return nil
+	}
+	s.token, s.tokenFile = token, file.path
+	s.closers = append(s.closers, file.remove)
 	return nil
 }
 
@@ -184,6 +229,10 @@ func (s *service) run(ctx context.Context) error {
 		group.Go(func() error { return s.runAdmin(ctx) })
 	}
 	group.Go(func() error {
+		s.reloader.run(ctx)
+		return nil
+	})
+	group.Go(func() error {
 		if err := s.server.Run(ctx, s.front); err != nil {
 			return fmt.Errorf("gateway: %w", err)
 		}
@@ -196,7 +245,9 @@ func (s *service) run(ctx context.Context) error {
 
 // runAdmin answers probes until the gateway has drained, so that they see it drain.
 func (s *service) runAdmin(ctx context.Context) error {
-	srv := newAdminServer(&s.health, s.cfg.AdminToken, s.cfg.Log)
+	srv := newAdminServer(adminConfig{
+		health: &s.health, status: s.status, token: s.token, loopback: isLoopback(s.admin.Addr()), log: s.cfg.Log,
+	})
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(s.admin) }()
 	select {
@@ -225,6 +276,11 @@ func (s *service) announce() {
 	if s.tls != nil {
 		scheme = "https"
 	}
-	s.cfg.Log.Info("headgate guards "+s.cfg.Upstream, "listen", scheme+"://"+s.front.Addr().String(), "policy", s.cfg.Policy,
-		"rules", len(s.guard.Policy().Rules()), "store", s.store.Name, "admin", admin)
+	p := s.reloader.Status()
+	attrs := []any{"listen", scheme + "://" + s.front.Addr().String(), "policy", p.Name, "version", p.Version,
+		"rules", p.Rules, "store", s.store.Name, "admin", admin}
+	if s.tokenFile != "" {
+		attrs = append(attrs, "admin_token_file", s.tokenFile)
+	}
+	s.cfg.Log.Info("headgate guards "+s.cfg.Upstream, attrs...)
 }

@@ -92,6 +92,7 @@ rules:
 // running is a service in the middle of its work.
 type running struct {
 	log   *logLines
+	first string // line that says what is guarded
 	url   string
 	admin string
 	stop  context.CancelFunc
@@ -119,7 +120,7 @@ func start(t *testing.T, cfg ServeConfig) *running {
 	if at == nil {
 		t.Fatalf("the first line says too little: %s", line)
 	}
-	r.url, r.admin = at[1], "http://"+at[2]
+	r.first, r.url, r.admin = line, at[1], "http://"+at[2]
 	return r
 }
 
@@ -269,12 +270,14 @@ func TestServeRefuses(t *testing.T) {
 		says  string
 		usage bool
 	}{
-		"busy":            {ServeConfig{Listen: busy.Addr().String()}, "listen: " + busy.Addr().String() + " is in use by another process", false},
-		"no address":      {ServeConfig{Listen: "127.0.0.1"}, `listen: "127.0.0.1" is no address to listen on`, true},
-		"not ours":        {ServeConfig{Listen: "192.0.2.1:0"}, "192.0.2.1:0 is no address of this machine", false},
-		"busy admin":      {ServeConfig{Admin: busy.Addr().String()}, "admin: " + busy.Addr().String() + " is in use", false},
-		"open admin":      {ServeConfig{Admin: "0.0.0.0:0"}, "admin: 0.0.0.0:0 can be reached from other machines, and there is no token", true},
-		"open admin 2":    {ServeConfig{Admin: ":0"}, "can be reached from other machines", true},
+		"busy":         {ServeConfig{Listen: busy.Addr().String()}, "listen: " + busy.Addr().String() + " is in use by another process", false},
+		"no address":   {ServeConfig{Listen: "127.0.0.1"}, `listen: "127.0.0.1" is no address to listen on`, true},
+		"not ours":     {ServeConfig{Listen: "192.0.2.1:0"}, "192.0.2.1:0 is no address of this machine", false},
+		"busy admin":   {ServeConfig{Admin: busy.Addr().String()}, "admin: " + busy.Addr().String() + " is in use", false},
+		"open admin":   {ServeConfig{Admin: "0.0.0.0:0"}, "admin: 0.0.0.0:0 can be reached from other machines, and there is no token", true},
+		"open admin 2": {ServeConfig{Admin: ":0"}, "can be reached from other machines", true},
+		"token nowhere": {ServeConfig{Admin: "127.0.0.1:0", AdminTokenFile: filepath.Join(t.TempDir(), "missing", "token")},
+			"admin: the token cannot be written: ", true},
 		"half TLS":        {ServeConfig{TLSCert: "cert.pem"}, "need each other", true},
 		"missing TLS":     {ServeConfig{TLSCert: "cert.pem", TLSKey: "key.pem"}, "open cert.pem: no such file", true},
 		"odd admin":       {ServeConfig{Admin: "nowhere"}, `admin: "nowhere" is no address to listen on`, true},

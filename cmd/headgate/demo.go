@@ -102,7 +102,7 @@ func demoOn(ctx context.Context, where app.StoreConfig, cfg demo.Config, show *s
 	if err != nil {
 		return nil, err
 	}
-	guard, err := app.NewGuard(p, store, show.log)
+	guard, err := app.NewGuard(p, app.GuardConfig{Store: store, Log: show.log})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

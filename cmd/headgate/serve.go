@@ -1,69 +1,87 @@
 package main
 
 import (
+	"context"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headgate-io/headgate/app"
 )
 
+// serving is what the flags of serve say.
+type serving struct {
+	cfg                             app.ServeConfig
+	store, namespace, format, level string
+	access                          bool
+}
+
 func newServe(std streams) *cobra.Command {
-	var cfg app.ServeConfig
-	var store, namespace, format, level string
-	var access bool
+	s := serving{cfg: app.ServeConfig{Version: readBuild().String()}}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Guard a service: the gateway in front of it, under a policy",
 		Long: "Serve listens, judges every request by the policy, answers what is denied and passes on what is allowed. SIGTERM and\n" +
-			"Ctrl-C drain: no new connections, requests that are under way may end; a second one ends at once.\n" +
-			"The token of an admin listener beyond loopback comes from HEADGATE_ADMIN_TOKEN, or from the file that\n" +
-			"HEADGATE_ADMIN_TOKEN_FILE names.",
+			"Ctrl-C drain: no new connections, requests that are under way may end; a second one ends at once. A policy that\n" +
+			"changes, or a file that it names, is taken up by itself; SIGHUP has it loaded now.\n" +
+			"The token of the admin listener comes from HEADGATE_ADMIN_TOKEN, or from the file that HEADGATE_ADMIN_TOKEN_FILE\n" +
+			"names; on loopback one is generated where there is none, and the log says in which file it lies.",
 		Example: "  headgate serve --policy examples/shop/policy.yaml --upstream http://127.0.0.1:9000\n" +
 			"  headgate serve --policy policy.yaml --upstream http://app:9000 --store redis://redis:6379 --listen :80",
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch "" {
-			case cfg.Policy:
-				return usagef("--policy is missing; see headgate serve --help")
-			case cfg.Upstream:
-				return usagef("--upstream is missing; see headgate serve --help")
-			}
-			handler, err := logHandler(std, format, level)
-			if err != nil {
-				return err
-			}
-			cfg.Log = slog.New(handler)
-			if access {
-				cfg.AccessLog = cfg.Log
-			}
-			if cfg.AdminToken, err = secretFromEnv("HEADGATE_ADMIN_TOKEN"); err != nil {
-				return err
-			}
-			if cfg.Store, err = storeConfig(store, namespace); err != nil {
-				return err
-			}
-			if cfg.Drain <= 0 {
-				return usagef("--drain %s is not above zero; write at least 1ms", cfg.Drain)
-			}
-			return app.Serve(untilSignal(cmd.Context()), cfg)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context(), std) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&cfg.Policy, "policy", "", "file with the policy")
-	flags.StringVar(&cfg.Upstream, "upstream", "", "service to guard: http://HOST:PORT, https:// or h2c://")
-	flags.StringVar(&store, "store", "memory", "where limits are counted: "+app.StoreForms)
-	flags.StringVar(&namespace, "namespace", "", "keeps users of one Redis apart (default "+app.DefaultNamespace+")")
-	flags.StringVar(&cfg.Listen, "listen", ":8080", "address of the gateway")
-	flags.StringVar(&cfg.TLSCert, "tls-cert", "", "file with the certificate, to serve HTTPS")
-	flags.StringVar(&cfg.TLSKey, "tls-key", "", "file with the key of the certificate")
-	flags.BoolVar(&cfg.ProxyProtocol, "proxy-protocol", false, "take the client's address from the PROXY protocol of the policy's trusted proxies")
-	flags.StringVar(&cfg.Admin, "admin", "", "address of /healthz and /readyz, such as 127.0.0.1:9090 (default none)")
-	flags.DurationVar(&cfg.Drain, "drain", app.DefaultDrain, "how long requests under way may take to end when stopping")
-	flags.StringVar(&format, "log-format", "text", "text or json")
-	flags.StringVar(&level, "log-level", "info", "debug, info, warn or error")
-	flags.BoolVar(&access, "access-log", false, "log a line for each request")
+	flags.StringVar(&s.cfg.Policy, "policy", "", "file with the policy")
+	flags.StringVar(&s.cfg.Upstream, "upstream", "", "service to guard: http://HOST:PORT, https:// or h2c://")
+	flags.StringVar(&s.store, "store", "memory", "where limits are counted: "+app.StoreForms)
+	flags.StringVar(&s.namespace, "namespace", "", "keeps users of one Redis apart (default "+app.DefaultNamespace+")")
+	flags.StringVar(&s.cfg.Listen, "listen", ":8080", "address of the gateway")
+	flags.StringVar(&s.cfg.TLSCert, "tls-cert", "", "file with the certificate, to serve HTTPS")
+	flags.StringVar(&s.cfg.TLSKey, "tls-key", "", "file with the key of the certificate")
+	flags.BoolVar(&s.cfg.ProxyProtocol, "proxy-protocol", false, "take the client's address from the PROXY protocol of the policy's trusted proxies")
+	flags.StringVar(&s.cfg.Admin, "admin", "", "address of /healthz, /readyz and /status, such as 127.0.0.1:9090 (default none)")
+	flags.StringVar(&s.cfg.AdminTokenFile, "write-admin-token", "", "file to write a generated admin token to (default one in the user's runtime folder)")
+	flags.DurationVar(&s.cfg.Drain, "drain", app.DefaultDrain, "how long requests under way may take to end when stopping")
+	flags.StringVar(&s.format, "log-format", "text", "text or json")
+	flags.StringVar(&s.level, "log-level", "info", "debug, info, warn or error")
+	flags.BoolVar(&s.access, "access-log", false, "log a line for each request")
 	return cmd
+}
+
+func (s *serving) run(ctx context.Context, std streams) error {
+	cfg := &s.cfg
+	switch "" {
+	case cfg.Policy:
+		return usagef("--policy is missing; see headgate serve --help")
+	case cfg.Upstream:
+		return usagef("--upstream is missing; see headgate serve --help")
+	}
+	handler, err := logHandler(std, s.format, s.level)
+	if err != nil {
+		return err
+	}
+	cfg.Log = slog.New(handler)
+	if s.access {
+		cfg.AccessLog = cfg.Log
+	}
+	if cfg.AdminToken, err = secretFromEnv("HEADGATE_ADMIN_TOKEN"); err != nil {
+		return err
+	}
+	if cfg.Store, err = storeConfig(s.store, s.namespace); err != nil {
+		return err
+	}
+	if cfg.Drain <= 0 {
+		return usagef("--drain %s is not above zero; write at least 1ms", cfg.Drain)
+	}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	cfg.Reload = hangup
+	return app.Serve(untilSignal(ctx), *cfg)
 }
 
 func logHandler(std streams, format, level string) (slog.Handler, error) {

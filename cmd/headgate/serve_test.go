@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -19,6 +21,7 @@ import (
 // served is a running headgate serve.
 type served struct {
 	cmd    *exec.Cmd
+	guards string // the line that says what is guarded
 	url    string
 	lines  *bufio.Scanner
 	stdout *bytes.Buffer
@@ -43,7 +46,7 @@ func startServe(t *testing.T, env []string, args ...string) *served {
 	if at == nil {
 		t.Fatalf("the line does not say where it listens: %s", line)
 	}
-	s.url = at[1]
+	s.guards, s.url = line, at[1]
 	return s
 }
 
@@ -124,7 +127,7 @@ func TestServe(t *testing.T) {
 		}
 	}
 	answered := service.enter(s.url)
-	s.signal(t)
+	s.signal(t, syscall.SIGTERM)
 	s.await(t, "stopping")
 	close(service.leave)
 	if body := <-answered; body != "done" {
@@ -136,15 +139,94 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// TestReload: SIGHUP has the policy loaded, and what came of it is in the log and in the status, which is read with the token
+// that the log says where to find.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	service, runtime := startSlow(t), t.TempDir()
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("version: 1\nrules: []\n")
+	s := startServe(t, []string{"XDG_RUNTIME_DIR=" + runtime}, "--upstream", service.url, "--policy", policy, "--admin", "127.0.0.1:0")
+	post := func(want int) {
+		t.Helper()
+		res, err := http.Post(s.url+"/login", "text/plain", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("got %d, want %d", res.StatusCode, want)
+		}
+	}
+	s.signal(t, syscall.SIGHUP)
+	s.await(t, "policy unchanged")
+	post(http.StatusOK)
+	write("version: 1\nrules: [{name: shut, limits: [token_bucket 0/s]}]\n")
+	s.signal(t, syscall.SIGHUP)
+	s.await(t, "policy in force")
+	post(http.StatusTooManyRequests)
+	write("version: 1\nrules: [{name: shut}]\n")
+	s.signal(t, syscall.SIGHUP)
+	if line := s.await(t, "policy refused"); !strings.Contains(line, "trigger=hangup") {
+		t.Errorf("the log says %s", line)
+	}
+	post(http.StatusTooManyRequests)
+	if status := s.adminStatus(t); !strings.Contains(status, `"reloads": 1,`) || !strings.Contains(status, `"refused": 1,`) {
+		t.Errorf("the status is %s", status)
+	}
+	s.signal(t, syscall.SIGTERM)
+	s.await(t, "stopped")
+	if err := s.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(runtime, "headgate", "*")); err != nil || len(left) > 0 {
+		t.Errorf("what is left: %v, %v", left, err)
+	}
+}
+
+// adminStatus reads the status as a person would.
+func (s *served) adminStatus(t *testing.T) string {
+	t.Helper()
+	at := regexp.MustCompile(`admin=(\S+) admin_token_file=(\S+)`).FindStringSubmatch(s.guards)
+	if at == nil {
+		t.Fatalf("the line does not say where the token is: %s", s.guards)
+	}
+	token, err := os.ReadFile(at[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at[1]+"/status", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("the status answers %s, %v", res.Status, err)
+	}
+	return string(body)
+}
+
 // TestSecondSignal: whoever does not want to wait for the drain asks again.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	service := startSlow(t)
 	s := startServe(t, nil, "--upstream", service.url, "--policy", "good.yaml")
 	answered := service.enter(s.url)
-	s.signal(t)
+	s.signal(t, syscall.SIGTERM)
 	s.await(t, "stopping")
-	s.signal(t)
+	s.signal(t, syscall.SIGTERM)
 	var exit *exec.ExitError
 	if err := s.cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
 		t.Errorf("it ended with %v, want SIGTERM", err)
@@ -154,9 +236,9 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
-func (s *served) signal(t *testing.T) {
+func (s *served) signal(t *testing.T, sig os.Signal) {
 	t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := s.cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
 }

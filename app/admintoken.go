@@ -1,0 +1,94 @@
+package app
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// tokenFile is a file with a generated token, as long as its listener lives.
+type tokenFile struct {
+	path string
+	info fs.FileInfo
+}
+
+// writeToken generates a token and writes it where only this user can read it: to a file of its own name, or in the user's
+// folder for such files by the port of the listener, so that several processes do not meet.
+func writeToken(file string, listener net.Addr) (token string, f *tokenFile, err error) {
+	if file == "" {
+		folder, err := tokenFolder()
+		if err != nil {
+			return "", nil, err
+		}
+		_, port, err := net.SplitHostPort(listener.String())
+		if err != nil {
+			return "", nil, err
+		}
+		file = filepath.Join(folder, "admin-"+port+".token")
+	}
+	token = rand.Text()
+	info, err := replaceFile(file, token+"\n")
+	if err != nil {
+		return "", nil, err
+	}
+	return token, &tokenFile{path: file, info: info}, nil
+}
+
+// replaceFile writes a file of mode 0600 that is there whole or not at all. It writes through nothing that lies there.
+func replaceFile(file, text string) (info fs.FileInfo, err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*") // of mode 0600
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.WriteString(text)
+	if err == nil {
+		info, err = f.Stat()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(f.Name()))
+	}
+	return info, nil
+}
+
+// remove takes the file away, if it is still this one: another process may have the port by now.
+func (f *tokenFile) remove() error {
+	info, err := os.Lstat(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !os.SameFile(info, f.info):
+		return nil
+	}
+	return os.Remove(f.path)
+}
+
+// tokenFolder returns the folder of this user's token files, and makes it. It must be a folder that nobody else can read or
+// has made.
+func tokenFolder() (string, error) {
+	folder := filepath.Join(os.TempDir(), "headgate-"+strconv.Itoa(os.Getuid()))
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		folder = filepath.Join(dir, "headgate")
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(folder)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.IsDir():
+		return "", fmt.Errorf("%s is not a folder", folder)
+	}
+	return folder, checkPrivate(folder, info)
+}
