@@ -1,10 +1,13 @@
 package policy
 
 import (
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/headgate-io/headgate/policy/internal/credential"
+	"github.com/headgate-io/headgate/policy/internal/expr"
 )
 
 type dimensionKind uint8
@@ -18,7 +21,14 @@ const (
 	dimHeader
 	dimCookie
 	dimQuery
+	dimJSON
+	dimJWT
+	dimCEL
+	dimRedis
+	dimHTTP
 )
+
+var dimensionSources = [...]string{"ip", "route", "method", "path", "host", "header", "cookie", "query", "json", "jwt", "cel", "redis", "http"}
 
 // dimension is what a part of a key, or of a list, is made of.
 type dimension struct {
@@ -30,18 +40,57 @@ type dimension struct {
 	trusted bool
 	// bits is how much of an IPv6 address counts.
 	bits int
+	// fold: the value has one spelling.
+	fold bool
+
+	field  []string               // of a JSON body
+	keys   *credential.CookieKeys // of a signed cookie
+	jwt    *credential.JWT
+	bearer bool // the token is in the header Authorization, after Bearer
+	cookie bool // the token is in a cookie
+	cel    *expr.Expression
+	lookUp *lookUp
+
+	// needs are the dimensions that this one is made of.
+	needs []int
+	// forgeable: a client can choose the value without meaning it. Such a dimension may limit, and never lets pass.
+	forgeable bool
+	// body: the body of the request must be read for it.
+	body bool
 }
 
-// forgeable tells whether a client can choose the value without meaning it: such a dimension may limit, and never lets
-// pass. A path or a method is what is asked for; a host is only what the client says it is.
-func (d *dimension) forgeable() bool {
+// lookUp is where the value of a dimension is found.
+type lookUp struct {
+	hash, field, url template
+	json             string
+	keep, timeout    time.Duration
+	// otherwise is the value if there is none, or nobody can tell; "" for missing.
+	otherwise string
+}
+
+// forgeableSource tells whether a client can choose what a source says. A path or a method is what is asked for; a host
+// is only what the client says it is.
+func (d *dimension) forgeableSource() bool {
 	switch d.kind {
 	case dimHeader:
 		return !d.trusted
-	case dimCookie, dimQuery, dimHost:
+	case dimCookie:
+		return d.keys == nil
+	case dimQuery, dimHost, dimJSON:
 		return true
+	case dimCEL:
+		return slices.ContainsFunc(d.cel.Inputs(), forgeableInput)
 	}
 	return false
+}
+
+// forgeableInput tells the same of what an expression reads.
+func forgeableInput(name string) bool {
+	switch name {
+	case "method", "path", "ip", "time":
+		return false
+	}
+	return true
 }
 
 // builtins are the dimensions that every policy has, beside ip/N.
@@ -51,89 +100,8 @@ func builtins(ipv6Prefix int) []dimension {
 		{name: "route", kind: dimRoute},
 		{name: "method", kind: dimMethod},
 		{name: "path", kind: dimPath},
-		{name: "host", kind: dimHost},
+		{name: "host", kind: dimHost, forgeable: true},
 	}
-}
-
-var dimensionSchema = schema{
-	known: []string{"header", "trusted", "cookie", "query"},
-	later: []string{"jwt", "json", "redis", "signed", "fold", "cache", "default"},
-}
-
-func (d *decoder) decodeDimensions(n *node) {
-	d.p.dims = builtins(d.p.clients.ipv6Prefix)
-	if n == nil {
-		return
-	}
-	s := scope{d, "dimensions"}
-	for _, f := range s.entries(n, "dimension", 64) {
-		inner := scope{d, "dimension " + strconv.Quote(f.name)}
-		// A misspelt dimension is still defined: what names it is not wrong as well.
-		d.declared[f.name] = true
-		if d.dimensionIndex(f.name) >= 0 {
-			inner.fail(f.pos, "the name is built in; choose another")
-			continue
-		}
-		if dim, ok := inner.decodeDimension(f); ok {
-			d.p.dims = append(d.p.dims, dim)
-		}
-	}
-}
-
-func (s scope) decodeDimension(f field) (dimension, bool) {
-	before := len(s.problems)
-	fields := s.fields(f.value, dimensionSchema)
-	dim := dimension{name: f.name}
-	sources := 0
-	for _, source := range []struct {
-		name string
-		kind dimensionKind
-	}{{"header", dimHeader}, {"cookie", dimCookie}, {"query", dimQuery}} {
-		n := fields[source.name]
-		if n == nil {
-			continue
-		}
-		sources++
-		dim.kind = source.kind
-		if text, ok := s.text(n, source.name); ok {
-			dim.source = s.sourceName(n, source.name, text)
-		}
-	}
-	if sources != 1 && len(s.problems) == before {
-		s.fail(f.pos, "needs exactly one of header, cookie and query")
-	}
-	if n := fields["trusted"]; n != nil {
-		dim.trusted = s.boolean(n, "trusted")
-		switch {
-		case sources == 1 && dim.kind != dimHeader:
-			s.fail(n.pos, "trusted goes with header only: a client writes its cookies and queries itself")
-		case dim.trusted && len(s.p.clients.trusted) == 0:
-			s.fail(n.pos, "a trusted header is believed from clients.trusted_proxies only, and there are none; name them")
-		}
-	}
-	return dim, len(s.problems) == before
-}
-
-func (s scope) sourceName(n *node, kind, text string) string {
-	if kind == "query" {
-		return text
-	}
-	if strings.ContainsFunc(text, func(c rune) bool { return !tokenRune(c) }) {
-		s.fail(n.pos, "%s %q is not the name of a %s", kind, clip(text, 60), kind)
-		return text
-	}
-	if kind == "header" {
-		if strings.EqualFold(text, "Host") {
-			s.fail(n.pos, "the Host header is the built-in dimension host")
-		}
-		return http.CanonicalHeaderKey(text)
-	}
-	return text
-}
-
-// tokenRune tells whether a character may stand in the name of a header or a cookie.
-func tokenRune(c rune) bool {
-	return c > ' ' && c < 0x7f && !strings.ContainsRune(`()<>@,;:\"/[]?={}`, c)
 }
 
 // dimensionIndex finds a dimension by name, and makes ip/N when it is first named. It returns -1 if there is none.
@@ -165,4 +133,47 @@ func (s scope) findDimension(at pos, name string) int {
 		s.fail(at, "dimension %q is not defined; nearest is %s", clip(name, 60), s.nearest(name, names))
 	}
 	return i
+}
+
+// template is a text with dimensions in it.
+type template struct {
+	// words and dims alternate: words[0], dims[0], words[1] …
+	words []string
+	dims  []int
+}
+
+// closeDimensions finds out what each dimension is made of in the end, and reports circles.
+func (d *decoder) closeDimensions(at map[string]pos) {
+	const (
+		open = iota + 1
+		done
+	)
+	state := make([]int, len(d.p.dims))
+	var visit func(i int) bool
+	visit = func(i int) bool {
+		dim := &d.p.dims[i]
+		switch state[i] {
+		case done:
+			return true
+		case open:
+			return false
+		}
+		state[i] = open
+		dim.forgeable = dim.forgeable || dim.forgeableSource()
+		dim.body = dim.kind == dimJSON
+		for _, need := range dim.needs {
+			if !visit(need) {
+				scope{d, "dimension " + strconv.Quote(dim.name)}.fail(at[dim.name], "is made of itself; break the circle")
+				dim.needs = nil
+				break
+			}
+			dim.forgeable = dim.forgeable || d.p.dims[need].forgeable
+			dim.body = dim.body || d.p.dims[need].body
+		}
+		state[i] = done
+		return true
+	}
+	for i := range d.p.dims {
+		visit(i)
+	}
 }

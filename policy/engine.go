@@ -4,67 +4,149 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
+	"github.com/headgate-io/headgate/policy/internal/lookup"
 )
 
-// EngineConfig sets up an [Engine]. The zero value works.
+// EngineConfig sets up an [Engine]. The zero value works, but for policies that mark requests or look dimensions up.
 type EngineConfig struct {
-	// Fallback decides, with the same limits, when the limiter answers with an error that is not the request's fault. nil:
-	// such requests are answered with 503. It should be in memory: it is asked without the caller's deadline.
+	// Local decides the rules with store: local, and should be in memory; nil: the limiter of the engine does.
+	Local headgate.Limiter
+	// Leased decides the rules with store: leased; nil: the limiter of the engine does.
+	Leased headgate.Limiter
+	// Fallback decides, with the same limits, the rules with on_error: local when the limiter answers with an error that is
+	// not the request's fault. nil: such requests are answered with 503. It should be in memory: it is asked without the
+	// caller's deadline.
 	Fallback headgate.Limiter
+	// Lookups finds the dimensions that are looked up. NewEngine refuses a policy that needs what is nil.
+	Lookups Lookups
+	// MarkKey signs the header of requests that are over a limit and pass all the same, at least 16 bytes. NewEngine refuses a
+	// policy that needs it if it is shorter.
+	MarkKey []byte
 	// Observer is told what is decided; nil: nobody is.
 	Observer Observer
+	// Explain fills in Verdict.Matches, for tests and replays.
+	Explain bool
+	// MaxWaiting is how many requests may wait for their turn at a time, in all rules with on_deny: wait; 0 stands for 1024.
+	MaxWaiting int
 	// MaxHold is the longest time for which the slots of one request's concurrency limits are renewed, at least 1 s; after
 	// it they die at their ttl, also if the front never calls Done. 0 stands for 24 h.
 	MaxHold time.Duration
 	// NewID names a verdict and, among them all, the holder of its concurrency slots; nil stands for httpverdict.NewID.
 	NewID func() string
+	// Now is the clock behind schedules, tokens and expressions; nil stands for time.Now. Limits go by the store's clock.
+	Now func() time.Time
 }
+
+// Lookups finds values outside. The functions are called from many goroutines at a time, with a deadline, and answer found
+// false if there is no value.
+type Lookups struct {
+	// HashField reads a field of a hash in Redis.
+	HashField func(ctx context.Context, hash, field string) (value string, found bool, err error)
+	// HTTPGet asks an HTTP service, for the whole answer or, if json is not "", for a field of it.
+	HTTPGet func(ctx context.Context, url, json string) (value string, found bool, err error)
+}
+
+// Bounds of EngineConfig.
+const (
+	defaultMaxWaiting = 1024
+	minMarkKey        = 16
+)
 
 // Engine applies a policy with a limiter. It is a [httpverdict.Decider], a [httpverdict.Timed] and a
 // [httpverdict.Needer], and safe for concurrent use. It starts no goroutine but for the renewal of slots that requests
-// hold for long.
+// hold for long, and for look-ups.
 type Engine struct {
 	policy   *Policy
-	limiter  headgate.Limiter
-	fallback headgate.Limiter
-	observer Observer
-	newID    func() string
-	maxHold  time.Duration
-	// still: time stands where At has put it, so nothing is renewed.
+	cfg      EngineConfig
+	limiters [storeCount]headgate.Limiter
+	// still: time stands at, where At has put it, so nothing is renewed and nobody is held.
 	still bool
-	pool  *sync.Pool // of *scratch
+	at    time.Time
+	// root is the engine that a view is of, itself if it is none.
+	root *Engine
+
+	pool    *sync.Pool // of *scratch
+	phases  []atomic.Pointer[phase]
+	force   *force
+	lines   *waitLines
+	lookups []*lookup.Cache // by dimension; nil for those that are not looked up
 }
 
-// NewEngine returns an engine. It fails if the policy needs what a limiter cannot do, or if a field of cfg is out of range.
+// NewEngine returns an engine. It fails if the policy needs what a limiter or the configuration lacks, or if a field of
+// cfg is out of range.
 func NewEngine(p *Policy, limiter headgate.Limiter, cfg EngineConfig) (*Engine, error) {
 	switch {
 	case p == nil || limiter == nil:
 		return nil, errors.New("policy: an engine needs a policy and a limiter")
 	case cfg.MaxHold != 0 && cfg.MaxHold < time.Second:
 		return nil, fmt.Errorf("policy: MaxHold %s is below 1s", cfg.MaxHold)
+	case cfg.MaxWaiting < 0:
+		return nil, fmt.Errorf("policy: MaxWaiting %d is negative; use 0 for the default", cfg.MaxWaiting)
 	}
-	for _, need := range p.Needs() {
-		for _, l := range []headgate.Limiter{limiter, cfg.Fallback} {
-			if _, ok := l.(headgate.Slots); l != nil && !ok && need.Kind == httpverdict.NeedRelease {
-				return nil, fmt.Errorf("policy %s: rule %q %w", p.name, need.Rule, errNoSlots)
-			}
-		}
+	cfg.setDefaults()
+	e := &Engine{policy: p, cfg: cfg, limiters: [storeCount]headgate.Limiter{limiter, limiter, limiter}}
+	if cfg.Local != nil {
+		e.limiters[storeLocal] = cfg.Local
 	}
-	e := &Engine{policy: p, limiter: limiter, fallback: cfg.Fallback, observer: cfg.Observer, newID: cfg.NewID, maxHold: cfg.MaxHold}
-	if e.newID == nil {
-		e.newID = httpverdict.NewID
+	if cfg.Leased != nil {
+		e.limiters[storeLeased] = cfg.Leased
 	}
-	if e.maxHold == 0 {
-		e.maxHold = 24 * time.Hour
+	if err := e.check(); err != nil {
+		return nil, fmt.Errorf("policy %s: %w", p.name, err)
 	}
+	e.root = e
+	e.phases = make([]atomic.Pointer[phase], len(p.rules))
+	e.force = &force{}
+	e.lines = newWaitLines(cfg.MaxWaiting)
+	e.lookups = newLookups(p, cfg.Now)
 	e.pool = &sync.Pool{New: func() any { return newScratch(p) }}
 	return e, nil
+}
+
+func (c *EngineConfig) setDefaults() {
+	if c.MaxHold == 0 {
+		c.MaxHold = 24 * time.Hour
+	}
+	if c.MaxWaiting == 0 {
+		c.MaxWaiting = defaultMaxWaiting
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+}
+
+// check tells whether the engine has what the policy needs.
+func (e *Engine) check() error {
+	for i := range e.policy.rules {
+		r := &e.policy.rules[i]
+		for _, l := range []headgate.Limiter{e.limiters[r.store], e.cfg.Fallback} {
+			if _, ok := l.(headgate.Slots); l != nil && !ok && r.hasLimit(isConcurrency) {
+				return fmt.Errorf("rule %q has concurrency limits, and the store cannot release slots", r.name)
+			}
+			if _, ok := l.(headgate.Refunder); l != nil && !ok && e.policy.split {
+				return fmt.Errorf("rule %q is in another store than others, and its store cannot give back what it has charged", r.name)
+			}
+		}
+		if r.action.kind == Mark && !r.shadow && len(e.cfg.MarkKey) < minMarkKey {
+			return fmt.Errorf("rule %q marks requests, and there is no key of at least %d bytes to sign the mark with", r.name, minMarkKey)
+		}
+	}
+	for i := range e.policy.dims {
+		d := &e.policy.dims[i]
+		if d.kind == dimRedis && e.cfg.Lookups.HashField == nil {
+			return fmt.Errorf("dimension %q is looked up in Redis, and there is none; use a Redis store", d.name)
+		}
+		if d.kind == dimHTTP && e.cfg.Lookups.HTTPGet == nil {
+			return fmt.Errorf("dimension %q is looked up by HTTP, which is not possible here", d.name)
+		}
+	}
+	return nil
 }
 
 // Policy returns the policy that the engine applies.
@@ -76,43 +158,66 @@ func (e *Engine) HasDimension(name string) bool { return e.policy.HasDimension(n
 // Needs returns what the policy asks of the front.
 func (e *Engine) Needs() []httpverdict.Need { return e.policy.Needs() }
 
+// Waiting returns how many requests wait for their turn now.
+func (e *Engine) Waiting() int { return e.lines.waiting() }
+
 // At returns a view of the engine to which it is always now. If a limiter is not a [headgate.Timed], every verdict of the
-// view is unavailable, with the code "unsupported".
+// view is unavailable, with the code "unsupported". A request that would be held for its turn is not: its verdict is that
+// of the time when its turn would come, with the time to wait in Verdict.Wait.
 func (e *Engine) At(now time.Time) httpverdict.Decider {
-	view := *e
-	view.still = true
-	timed, ok := e.limiter.(headgate.Timed)
+	view, ok := e.view(now)
 	if !ok {
 		return untimed{e}
 	}
-	view.limiter = timed.At(now)
-	if e.fallback != nil {
-		if timed, ok = e.fallback.(headgate.Timed); !ok {
-			return untimed{e}
+	return view
+}
+
+func (e *Engine) view(now time.Time) (*Engine, bool) {
+	view := *e.root
+	view.still, view.at = true, now
+	for i, l := range e.root.limiters {
+		timed, ok := l.(headgate.Timed)
+		if !ok {
+			return nil, false
 		}
-		view.fallback = timed.At(now)
+		view.limiters[i] = timed.At(now)
 	}
-	return &view
+	if l := e.root.cfg.Fallback; l != nil {
+		timed, ok := l.(headgate.Timed)
+		if !ok {
+			return nil, false
+		}
+		view.cfg.Fallback = timed.At(now)
+	}
+	return &view, true
+}
+
+func (e *Engine) now() time.Time {
+	if e.still {
+		return e.at
+	}
+	return e.cfg.Now()
 }
 
 // untimed is the view of an engine whose store has no time to pass in.
 type untimed struct{ e *Engine }
 
 func (u untimed) Decide(context.Context, *httpverdict.Request) *httpverdict.Verdict {
-	return &httpverdict.Verdict{Kind: httpverdict.Unavailable, ID: u.e.newID(), Code: string(headgate.CodeUnsupported),
+	return &httpverdict.Verdict{Kind: httpverdict.Unavailable, ID: httpverdict.NewID(), Code: string(headgate.CodeUnsupported),
 		Detail: "This store does not let its time be set.", Binding: -1, Response: u.e.policy.response}
 }
 
-// Decide judges one request.
+// Decide judges one request. It blocks while a rule holds the request for its turn.
 func (e *Engine) Decide(ctx context.Context, r *httpverdict.Request) *httpverdict.Verdict {
-	if e.observer == nil {
-		return e.decide(ctx, r)
+	if e.cfg.Observer == nil {
+		v, _ := e.decide(ctx, r)
+		return v
 	}
 	start := time.Now()
-	v := e.decide(ctx, r)
-	e.observer.Decided(v.Rule, v.Kind.String(), time.Since(start))
+	v, waited := e.decide(ctx, r)
+	e.cfg.Observer.Decided(v.Rule, v.Kind.String(), time.Since(start)-waited)
 	for _, rule := range v.Shadow {
-		e.observer.ShadowDenied(rule)
+		e.cfg.Observer.ShadowDenied(rule)
 	}
 	return v
 }
@@ -120,35 +225,37 @@ func (e *Engine) Decide(ctx context.Context, r *httpverdict.Request) *httpverdic
 // answer is a verdict with room for the reports of most requests, in one allocation.
 type answer struct {
 	httpverdict.Verdict
-	room [4]httpverdict.LimitReport
+	room [5]httpverdict.LimitReport
 }
 
-func (e *Engine) decide(ctx context.Context, r *httpverdict.Request) *httpverdict.Verdict {
+func (e *Engine) decide(ctx context.Context, r *httpverdict.Request) (v *httpverdict.Verdict, waited time.Duration) {
 	s := e.pool.Get().(*scratch)
 	defer func() {
 		s.end()
 		e.pool.Put(s)
 	}()
-	s.begin(r)
+	s.begin(ctx, e, r)
 	a := &answer{}
-	v := &a.Verdict
-	v.ID, v.Binding, v.ClientIP, v.Response = e.newID(), -1, s.client, e.policy.response
+	v = &a.Verdict
+	v.Binding, v.ClientIP, v.Response = -1, s.client, e.policy.response
 	v.Limits = a.room[:0]
-	if e.judgeLists(s, v) {
-		return v
+	if !e.judgeLists(s, v) {
+		e.policy.index.find(s, r.Path, r.Host)
+		if e.collect(s, v) && len(s.applied) > 0 {
+			s.charge(v)
+			e.judge(s, v)
+		}
 	}
-	e.policy.index.find(s, r.Path, r.Host)
-	if !e.collect(s, v) || len(s.charges) == 0 {
-		return v
+	if v.ID == "" {
+		v.ID = string(s.buf[:s.idEnd])
 	}
-	e.take(ctx, s, v)
-	return v
+	return v, s.waited
 }
 
 // judgeLists reports whether a list has decided.
 func (e *Engine) judgeLists(s *scratch, v *httpverdict.Verdict) bool {
 	if l := s.anyMember(e.policy.deny); l >= 0 {
-		v.Kind, v.Code, v.Detail = httpverdict.Forbidden, "list_denied", "Access is not allowed."
+		v.Kind, v.Code = httpverdict.Forbidden, "list_denied"
 		v.Rule = "list:" + e.policy.lists[l].name
 		return true
 	}
@@ -157,63 +264,4 @@ func (e *Engine) judgeLists(s *scratch, v *httpverdict.Verdict) bool {
 		return true
 	}
 	return false
-}
-
-// collect makes the charges of every rule that matches. It reports false if a rule denies without being asked: a dimension
-// that it demands is missing.
-func (e *Engine) collect(s *scratch, v *httpverdict.Verdict) bool {
-	bit, preflight := methodBit(methodOf(s.req.Method)), isPreflight(s.req)
-	for _, c := range s.found {
-		rule := &e.policy.rules[c.rule]
-		if preflight && rule.spec >= 0 || !rule.match.admits(bit, s.req.Host) || s.anyPassing(rule.skip) >= 0 {
-			continue
-		}
-		key, lacking := s.key(rule.spec, c.route)
-		switch {
-		case !lacking || rule.missing == missingShared:
-			s.addCharges(c.rule, key, lacking, v.ID)
-		case rule.missing == missingDeny && rule.shadow:
-			v.Shadow = append(v.Shadow, rule.name)
-		case rule.missing == missingDeny:
-			v.Kind, v.Rule, v.Code = httpverdict.Forbidden, rule.name, "dimension_missing"
-			v.Detail = "The request lacks something that is needed to let it pass."
-			return false
-		}
-	}
-	return true
-}
-
-// isPreflight recognises the request with which a browser asks whether it may send another: it carries no credentials, so
-// it is charged only to rules for everybody.
-func isPreflight(r *httpverdict.Request) bool {
-	return r.Method == http.MethodOptions && len(r.Header["Origin"]) > 0 && len(r.Header["Access-Control-Request-Method"]) > 0
-}
-
-// key returns the key of a request for a spec, made once for all rules that share it.
-func (s *scratch) key(index int, route string) (text string, lacking bool) {
-	if index < 0 {
-		return "", false
-	}
-	spec, built := &s.p.specs[index], &s.keys[index]
-	if !built.known || spec.perRule {
-		s.buf, built.lacking = s.appendKey(s.buf[:0], spec, route)
-		built.known, built.text = true, string(s.buf)
-	}
-	return built.text, built.lacking
-}
-
-func (s *scratch) addCharges(index int32, key string, lacking bool, holder string) {
-	rule := &s.p.rules[index]
-	for i := range rule.charges {
-		c := rule.charges[i]
-		c.Key = key
-		if _, ok := c.Limit.(headgate.Concurrency); ok {
-			c.Holder = holder
-		}
-		if lacking {
-			c.Lockout = nil // one client without the dimension must not shut out all the others
-		}
-		s.charges = append(s.charges, c)
-		s.rules = append(s.rules, index)
-	}
 }

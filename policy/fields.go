@@ -12,25 +12,18 @@ import (
 // maxText bounds one value of the document.
 const maxText = 4096
 
-// schema lists the fields of a mapping: those that exist, and those that the document has and this version does not.
-type schema struct {
-	known []string
-	later []string
-}
-
-// fields returns the fields of a mapping by name, and reports the unknown, the unsupported and the doubled.
-func (s scope) fields(n *node, schema schema) map[string]*node {
+// fields returns the fields of a mapping by name, and reports the unknown, the empty and the doubled, and those that are
+// required and not there.
+func (s scope) fields(n *node, m *mapping) map[string]*node {
 	if n.kind != kindMapping {
-		s.fail(n.pos, "must be a mapping with %s, not %s", strings.Join(schema.known, ", "), n.describe())
+		s.fail(n.pos, "must be a mapping with %s, not %s", strings.Join(m.names(), ", "), n.describe())
 		return nil
 	}
 	out := make(map[string]*node, len(n.fields))
 	for _, f := range n.fields {
 		switch {
-		case slices.Contains(schema.later, f.name):
-			s.fail(f.pos, "%s is not supported by this version", f.name)
-		case !slices.Contains(schema.known, f.name):
-			s.fail(f.pos, "field %q is unknown; nearest is %s", clip(f.name, 60), s.nearest(f.name, schema.known))
+		case !m.has(f.name):
+			s.fail(f.pos, "field %q is unknown; nearest is %s", clip(f.name, 60), s.nearest(f.name, m.names()))
 		case out[f.name] != nil:
 			s.fail(f.pos, "field %s is given twice; keep one", f.name)
 		case f.value.kind == kindNull:
@@ -192,6 +185,18 @@ func (s scope) duration(n *node, name string) time.Duration {
 	if d < time.Microsecond || d > headgate.MaxPeriod || d%time.Microsecond != 0 {
 		s.fail(n.pos, "%s %s is not a whole number of microseconds from 1us to 36500d", name, text)
 		return 0
+	}
+	return d
+}
+
+// durationIn is duration within bounds, or a default if the field is absent.
+func (s scope) durationIn(n *node, name string, absent, least, most time.Duration) time.Duration {
+	if n == nil {
+		return absent
+	}
+	d := s.duration(n, name)
+	if d != 0 && (d < least || d > most) {
+		s.fail(n.pos, "%s %s is outside %s to %s", name, n.text, least, most)
 	}
 	return d
 }

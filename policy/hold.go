@@ -34,38 +34,55 @@ type heldSlot struct {
 	gone   bool // died, or may never have been: it is only released
 }
 
-// hold sets v.Done if the request occupies slots. decided is the limiter whose answer counts, nil if none has answered;
-// after an uncertain answer the first limiter may hold slots too.
-func (e *Engine) hold(ctx context.Context, s *scratch, v *httpverdict.Verdict, decided headgate.Limiter, uncertain bool) {
+// hold sets v.Done if the request occupies slots, or is charged when its answer is known. After an uncertain answer the store
+// may hold slots too.
+func (e *Engine) hold(s *scratch, v *httpverdict.Verdict) {
 	var h *hold
-	for i := range s.charges {
-		c := &s.charges[i]
-		if c.Holder == "" {
-			continue
-		}
-		taken := decided != nil && s.decision.Outcomes[i].Receipt.Charged > 0
-		if !taken && !uncertain {
-			continue
-		}
-		if h == nil {
-			h = &hold{observer: e.observer, ctx: ctx, until: time.Now().Add(e.maxHold)}
-		}
-		if taken {
-			h.add(*c, decided, false)
-		}
-		if uncertain {
-			h.add(*c, e.limiter, true)
+	for i := range s.groups {
+		for c := s.groups[i].from; c < s.groups[i].to; c++ {
+			if s.charges[c].Holder != "" {
+				h = e.holdSlot(s, &s.groups[i], c, h)
+			}
 		}
 	}
-	if h == nil {
-		return
+	var later *settlement
+	if v.Allowed() && s.decision.Allowed {
+		later = e.settleLater(s)
 	}
-	v.Done = h.release
-	if h.every > 0 && !e.still {
+	switch {
+	case h != nil && later != nil:
+		v.Done = func(ctx context.Context, res httpverdict.Result) {
+			h.release(ctx, res)
+			later.settle(ctx, res)
+		}
+	case h != nil:
+		v.Done = h.release
+	case later != nil:
+		v.Done = later.settle
+	}
+	if h != nil && h.every > 0 && !e.still {
 		h.mu.Lock()
 		h.timer = time.AfterFunc(h.every, h.renew)
 		h.mu.Unlock()
 	}
+}
+
+// holdSlot adds the slots that a charge may occupy, and makes the hold with the first.
+func (e *Engine) holdSlot(s *scratch, g *group, i int, h *hold) *hold {
+	taken := g.decided != nil && i < s.asked && s.decision.Outcomes[i].Receipt.Charged > 0
+	if !taken && g.uncertain == nil {
+		return h
+	}
+	if h == nil {
+		h = &hold{observer: e.cfg.Observer, ctx: s.ctx, until: time.Now().Add(e.cfg.MaxHold)}
+	}
+	if taken {
+		h.add(s.charges[i], g.decided, false)
+	}
+	if g.uncertain != nil {
+		h.add(s.charges[i], g.uncertain, true)
+	}
+	return h
 }
 
 func (h *hold) add(c headgate.Charge, l headgate.Limiter, gone bool) {

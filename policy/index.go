@@ -69,7 +69,7 @@ func (x *index) everyRequest(rules []rule) int {
 	n := 0
 	for _, r := range x.always {
 		if rules[r].match.methods == 0 {
-			n += len(rules[r].charges)
+			n += len(rules[r].base.limits)
 		}
 	}
 	return n

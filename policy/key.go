@@ -45,13 +45,13 @@ func newKeySpec(parts []keyPart, dims []dimension) keySpec {
 //	device!                                 (missing)
 //
 // It reports whether a part is missing.
-func (s *scratch) appendKey(b []byte, spec *keySpec, route string) (key []byte, lacking bool) {
+func (s *scratch) appendKey(b []byte, spec *keySpec) (key []byte, lacking bool) {
 	for i, part := range spec.parts {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = s.appendPart(b, part, route); !ok {
+		if b, ok = s.appendPart(b, part); !ok {
 			lacking = true
 			b = append(b, s.p.dims[part[0]].name...)
 			b = append(b, '!')
@@ -60,13 +60,13 @@ func (s *scratch) appendKey(b []byte, spec *keySpec, route string) (key []byte, 
 	return b, lacking
 }
 
-func (s *scratch) appendPart(b []byte, part keyPart, route string) ([]byte, bool) {
+func (s *scratch) appendPart(b []byte, part keyPart) ([]byte, bool) {
 	for _, index := range part {
 		dim := &s.p.dims[index]
 		if value, ok := s.ipText(dim); ok {
 			return appendValue(b, dim.name, value), true
 		}
-		if value, ok := s.value(index, route); ok {
+		if value, ok := s.value(index); ok {
 			return appendValue(b, dim.name, value), true
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"io"
-	"io/fs"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -29,7 +28,6 @@ type list struct {
 	values map[string]struct{}
 }
 
-var listSchema = schema{known: []string{"cidrs", "dimension", "values", "file"}}
 
 func (d *decoder) decodeLists(n *node) {
 	if n == nil {
@@ -44,7 +42,7 @@ func (d *decoder) decodeLists(n *node) {
 func (s scope) decodeList(f field) list {
 	l := list{name: f.name, dim: -1}
 	before := len(s.problems)
-	fields := s.fields(f.value, listSchema)
+	fields := s.fields(f.value, &listMapping)
 	cidrs, values, file, dim := fields["cidrs"], fields["values"], fields["file"], fields["dimension"]
 	sources := 0
 	for _, n := range []*node{cidrs, values, file} {
@@ -135,6 +133,7 @@ func (s scope) listValue(dim int, text string) (value, problem string) {
 	if dim < 0 {
 		return text, "" // the dimension is wrong, and reported
 	}
+	text = foldValue(&s.p.dims[dim], text)
 	switch s.p.dims[dim].kind {
 	case dimPath:
 		clean, err := httpverdict.CleanPath(text)
@@ -152,7 +151,7 @@ func (s scope) listValue(dim int, text string) (value, problem string) {
 		return httpverdict.CleanHost(text), ""
 	case dimMethod:
 		return methodOf(text), ""
-	case dimHeader, dimCookie:
+	case dimHeader, dimCookie, dimRedis, dimHTTP:
 		if trimmed := strings.Trim(text, " \t"); trimmed != text {
 			return "", "begins or ends with a space, which no request's value does"
 		}
@@ -163,30 +162,12 @@ func (s scope) listValue(dim int, text string) (value, problem string) {
 // decodeFile reads a list from a file beside the policy. Messages name the line and never quote it: what a list holds may
 // be nobody's business.
 func (s scope) decodeFile(n *node, l *list, values bool) {
-	name, ok := s.text(n, "file")
+	f, name, ok := s.openFile(n, "file")
 	if !ok {
 		return
 	}
-	if s.files == nil {
-		s.fail(n.pos, "file: only a policy that is a file itself may name files")
-		return
-	}
-	if !fs.ValidPath(name) || name == "." {
-		s.fail(n.pos, "file %q must be a path below the policy's own folder, without . and ..", clip(name, 60))
-		return
-	}
-	info, err := fs.Stat(s.files, name) // first, since opening a pipe would wait for somebody to write to it
-	if err == nil && !info.Mode().IsRegular() {
-		s.fail(n.pos, "file %q is not a regular file", clip(name, 60))
-		return
-	}
-	f, err := s.files.Open(name)
-	if err != nil {
-		s.fail(n.pos, "file %q cannot be opened: %v", clip(name, 60), cause(err))
-		return
-	}
 	defer f.Close()
-	s.readLines(n, name, f, l, values)
+	s.readLines(n, name, io.TeeReader(f, s.version), l, values)
 }
 
 func (s scope) readLines(n *node, name string, r io.Reader, l *list, values bool) {
@@ -237,15 +218,6 @@ func (s scope) readLines(n *node, name string, r io.Reader, l *list, values bool
 	}
 }
 
-// cause drops the operation and the path, which the message names already.
-func cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
-}
-
 // listRefs reads the names of lists. safe asks for lists that no client can put itself on.
 func (s scope) listRefs(n *node, name string, safe bool) []int {
 	var refs []int
@@ -282,4 +254,4 @@ func (s scope) failList(at pos, name string) {
 	s.fail(at, "list %q is not defined; nearest is %s", clip(name, 60), s.nearest(name, names))
 }
 
-func (l *list) forgeable(dims []dimension) bool { return l.dim >= 0 && dims[l.dim].forgeable() }
+func (l *list) forgeable(dims []dimension) bool { return l.dim >= 0 && dims[l.dim].forgeable }

@@ -15,7 +15,14 @@ type match struct {
 	methods    methodSet
 	hosts      []string // "example.com", or ".example.com" for every host below it
 	paths      []pattern
+	headers    []headerMatch
 	ignoreCase bool
+}
+
+// headerMatch is a header that a request must have, in any of its lines.
+type headerMatch struct {
+	name, value string
+	any         bool // any value but an empty one
 }
 
 // pattern is a path pattern.
@@ -31,7 +38,6 @@ type segment struct {
 	param   bool
 }
 
-var matchSchema = schema{known: []string{"methods", "hosts", "paths", "ignore_case"}, later: []string{"headers"}}
 
 func (s scope) decodeMatch(n *node) match {
 	var m match
@@ -39,7 +45,7 @@ func (s scope) decodeMatch(n *node) match {
 		return m
 	}
 	s.where += ": match"
-	fields := s.fields(n, matchSchema)
+	fields := s.fields(n, &matchMapping)
 	m.ignoreCase = s.boolean(fields["ignore_case"], "ignore_case")
 	if m.ignoreCase && fields["paths"] == nil {
 		s.fail(fields["ignore_case"].pos, "ignore_case is about paths, and there are none")
@@ -53,7 +59,30 @@ func (s scope) decodeMatch(n *node) match {
 	for _, item := range s.notEmpty(fields["paths"], "paths", 1000) {
 		s.decodePath(item, &m)
 	}
+	if n := fields["headers"]; n != nil {
+		s.decodeHeaders(n, &m)
+	}
 	return m
+}
+
+func (s scope) decodeHeaders(n *node, m *match) {
+	if n.kind == kindMapping && len(n.fields) == 0 {
+		s.fail(n.pos, "headers is empty; remove it to match any")
+	}
+	for _, f := range s.entries(n, "header", 32) {
+		value, ok := s.text(f.value, f.name)
+		if !ok {
+			continue
+		}
+		if trimmed := strings.Trim(value, " \t"); trimmed != value {
+			s.fail(f.value.pos, "%q begins or ends with a space, which no request's value does", clip(value, 60))
+		}
+		h := headerMatch{name: s.sourceName(n, "header", f.name), value: value, any: value == "*"}
+		if slices.ContainsFunc(m.headers, func(o headerMatch) bool { return o.name == h.name }) {
+			s.fail(f.pos, "header %s is given twice; keep one", h.name)
+		}
+		m.headers = append(m.headers, h)
+	}
 }
 
 // notEmpty is list for what must not be empty where it is given: [] could be read as any or as none.
@@ -220,7 +249,15 @@ func matchedPath(clean string) string {
 	return clean
 }
 
-// texts returns the match for listings.
+// describe fills in a listing.
+func (m *match) describe(r *Rule) {
+	r.Methods, r.Hosts, r.Paths = m.texts()
+	for _, h := range m.headers {
+		r.Headers = append(r.Headers, h.name+": "+h.value)
+	}
+	r.IgnoreCase = m.ignoreCase
+}
+
 func (m *match) texts() (methods, hosts, paths []string) {
 	for i, name := range methodNames {
 		if m.methods&(1<<i) != 0 {
@@ -239,14 +276,29 @@ func (m *match) texts() (methods, hosts, paths []string) {
 	return methods, hosts, paths
 }
 
-// admits tells whether method and host match; the path has been matched by the index.
-func (m *match) admits(method methodSet, host string) bool {
+// admits tells whether method, host and headers match; the path has been matched by the index.
+func (m *match) admits(method methodSet, r *httpverdict.Request) bool {
 	if m.methods != 0 && m.methods&method == 0 {
 		return false
 	}
-	if len(m.hosts) == 0 {
-		return true
+	for i := range m.headers {
+		if !m.headers[i].matches(r.Header) {
+			return false
+		}
 	}
+	return len(m.hosts) == 0 || m.admitsHost(r.Host)
+}
+
+func (h *headerMatch) matches(header http.Header) bool {
+	for _, line := range header[h.name] {
+		if line = strings.Trim(line, " \t"); line == h.value || h.any && line != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *match) admitsHost(host string) bool {
 	for _, h := range m.hosts {
 		if h == host || h[0] == '.' && len(host) > len(h) && strings.HasSuffix(host, h) {
 			return true

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +19,9 @@ import (
 // Policy is a compiled document. It is immutable and safe for concurrent use.
 type Policy struct {
 	name     string
+	version  string
+	files    []string
+	warnings []Problem
 	clients  clients
 	dims     []dimension
 	lists    []list
@@ -27,6 +32,14 @@ type Policy struct {
 	infos    []Rule
 	index    index
 	response httpverdict.ResponseStyle
+
+	capacity    []Capacity
+	degradation Degradation
+	overload    Overload
+	// warm: a rule warms up, so it must be known since when the policy is in force.
+	warm bool
+	// split: rules are in more than one store.
+	split bool
 }
 
 // ParseConfig tells what a document may use.
@@ -77,19 +90,31 @@ func Parse(name string, data []byte, cfg ParseConfig) (*Policy, error) {
 		files:    cfg.Files,
 		declared: make(map[string]bool),
 		specs:    make(map[string]int),
+		version:  sha256.New(),
 	}
+	_, _ = d.version.Write(data) // a hash takes everything
 	if root := d.parseYAML(data); root != nil {
 		d.decode(root)
 	}
 	if err := d.err(); err != nil {
 		return nil, err
 	}
-	d.p.index = newIndex(d.p.rules)
+	d.finish()
 	if n := d.p.index.everyRequest(d.p.rules); n > headgate.MaxCharges {
 		return nil, &Error{Problems: []Problem{{File: name, Message: fmt.Sprintf(
 			"the rules that match every request have %d limits; %d are allowed: narrow some with match", n, headgate.MaxCharges)}}}
 	}
 	return d.p, nil
+}
+
+// finish derives what is known only from the whole.
+func (d *decoder) finish() {
+	p := d.p
+	p.version = hex.EncodeToString(d.version.Sum(nil))
+	p.index = newIndex(p.rules)
+	for i := range p.rules {
+		p.split = p.split || p.rules[i].store != p.rules[0].store
+	}
 }
 
 // Name returns the name that the policy was read under.
@@ -98,32 +123,76 @@ func (p *Policy) Name() string { return p.name }
 // Rules returns the rules in the order of the document, those that are off as well.
 func (p *Policy) Rules() []Rule { return slices.Clone(p.infos) }
 
+// Version returns the SHA-256 of the document and the files that it names, in hexadecimal digits.
+func (p *Policy) Version() string { return p.version }
+
+// Files returns the names of the files that the policy is made of beside the document, relative to its folder.
+func (p *Policy) Files() []string { return slices.Clone(p.files) }
+
+// Warnings returns what is allowed in the document and does not do what it says.
+func (p *Policy) Warnings() []Problem { return slices.Clone(p.warnings) }
+
+// Capacity returns what the parts of the service are said to bear.
+func (p *Policy) Capacity() []Capacity { return slices.Clone(p.capacity) }
+
+// Degradation returns when levels are in force.
+func (p *Policy) Degradation() Degradation { return p.degradation }
+
+// Overload returns what is done when the process is in danger.
+func (p *Policy) Overload() Overload { return p.overload }
+
+// Dimensions returns the dimensions: those that are built in, those of the document, and every ip/N that it uses.
+func (p *Policy) Dimensions() []Dimension {
+	out := make([]Dimension, len(p.dims))
+	for i := range p.dims {
+		d := &p.dims[i]
+		out[i] = Dimension{Name: d.name, Source: dimensionSources[d.kind], Forgeable: d.forgeable, Bits: d.bits}
+	}
+	return out
+}
+
 // Needs returns what the policy asks of the front that applies it.
 func (p *Policy) Needs() []httpverdict.Need {
 	var needs []httpverdict.Need
-	for i := range p.rules {
-		r := &p.rules[i]
-		for _, kind := range []httpverdict.NeedKind{httpverdict.NeedWait, httpverdict.NeedRelease} {
-			if slices.ContainsFunc(r.charges, func(c headgate.Charge) bool { return needOf(&c) == kind }) {
-				needs = append(needs, httpverdict.Need{Kind: kind, Rule: r.name, Field: "limits"})
+	for _, refs := range []struct {
+		field string
+		lists []int
+	}{{"allow", p.allow}, {"deny", p.deny}} {
+		for _, l := range refs.lists {
+			if dim := p.lists[l].dim; dim >= 0 && p.dims[dim].body {
+				needs = append(needs, httpverdict.Need{Kind: httpverdict.NeedBody, Rule: "list:" + p.lists[l].name, Field: refs.field})
 			}
 		}
+	}
+	for i := range p.rules {
+		needs = append(needs, p.rules[i].needs()...)
 	}
 	return needs
 }
 
-// needOf returns what a charge asks of the front, "" for nothing. A shadow charge is held like any other, so it must be
-// released, but nobody waits for it.
-func needOf(c *headgate.Charge) httpverdict.NeedKind {
-	switch l := c.Limit.(type) {
-	case headgate.Concurrency:
-		return httpverdict.NeedRelease
-	case headgate.LeakyBucket:
-		if wait, ok := l.MaxWait(); c.Mode != headgate.Shadow && (!ok || wait > 0) {
-			return httpverdict.NeedWait
+// needs returns what a rule asks of the front. A shadow rule is held like any other, so it must be released, but nobody
+// waits for it, and nothing is done about its denials.
+func (r *rule) needs() (needs []httpverdict.Need) {
+	add := func(when bool, kind httpverdict.NeedKind, field string) {
+		if when {
+			needs = append(needs, httpverdict.Need{Kind: kind, Rule: r.name, Field: field})
 		}
 	}
-	return ""
+	acts := !r.shadow
+	add(acts && r.hasLimit(isQueue), httpverdict.NeedWait, "limits")
+	add(r.hasLimit(isConcurrency), httpverdict.NeedRelease, "limits")
+	settled := "cost"
+	if r.countWhen != nil {
+		settled = "count_when"
+	}
+	add(r.settled, httpverdict.NeedResult, settled)
+	add(r.cost.kind == costRequestBytes, httpverdict.NeedResult, "cost")
+	add(r.body, httpverdict.NeedBody, "key")
+	add(acts && r.action.kind == Wait, httpverdict.NeedWait, "on_deny")
+	add(acts && r.action.kind == Mark, httpverdict.NeedMark, "on_deny")
+	add(acts && r.action.kind == Stale, httpverdict.NeedStale, "on_deny")
+	add(acts && r.onError == OnErrorStale, httpverdict.NeedStale, "on_error")
+	return needs
 }
 
 // HasDimension tells whether the policy has a dimension of this name: a built-in one, its own, or an ip/N that it uses.

@@ -1,11 +1,15 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strconv"
-	"strings"
+	"time"
 
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
+	"github.com/headgate-io/headgate/policy/internal/expr"
+	"github.com/headgate-io/headgate/policy/internal/schedule"
 )
 
 // Bounds of rules.
@@ -33,222 +37,197 @@ const (
 	missingDeny
 )
 
+// storeOrder is the order in which stores are asked: what costs least first.
+type storeOrder uint8
+
+const (
+	storeLocal storeOrder = iota
+	storeLeased
+	storeStrict
+	storeCount
+)
+
 // rule is a rule in force. One that is off exists only in Policy.Rules.
 type rule struct {
 	name    string
 	match   match
-	skip    []int // lists
-	spec    int   // index of the key; -1: none
+	when    *expr.Expression // nil: always
+	skip    []int            // lists
+	spec    int              // index of the key; -1: none
 	missing missing
 	shadow  bool
 	lockout *headgate.Lockout
-	// charges has a charge for each limit, which lacks the key and the holder.
-	charges []headgate.Charge
+
+	base      variant
+	overrides []override
+	// plan changes the base in time; nil if it never changes.
+	plan *schedule.Plan
+
+	cost      cost
+	countWhen *expr.Expression // nil: every answer counts
+	// settled: checked before, charged when the answer is known.
+	settled bool
+
+	action  action
+	store   storeOrder
+	onError OnError
+	// body: the request's body must be read for it.
+	body bool
+}
+
+// variant is a set of limits that a request may meet in a rule, with what every request needs of it.
+type variant struct {
+	limits []headgate.Limit
+	// slots name the states; names are those in answers.
+	slots []string
+	// reports have no outcome.
 	reports []httpverdict.LimitReport
 }
 
-var ruleSchema = schema{
-	known: []string{"name", "match", "key", "limits", "missing", "mode", "lockout", "skip"},
-	later: []string{"when", "cost", "min_cost", "count_when", "on_deny", "overrides", "schedule", "warmup", "store", "on_error",
-		"layer", "unit_cost", "priority"},
+// override is a variant for the requests with a value of a dimension, or on a list.
+type override struct {
+	list   int // -1: by dimension
+	dim    int
+	values map[string]*variant // by dimension
+	listed variant             // by list
 }
 
-func (d *decoder) decodeRules(n *node) {
-	seen := make(map[string]bool)
-	for i, item := range (scope{d, ""}).list(n, "rules", maxRules) {
-		s := scope{d, ruleLabel(i, item)}
-		fields := s.fields(item, ruleSchema)
-		if fields == nil {
-			continue
-		}
-		name, ok := s.ruleName(item, fields["name"])
-		if ok && seen[name] {
-			s.fail(fields["name"].pos, "the name is taken by an earlier rule; rename one")
-		}
-		seen[name] = true
-		s.decodeRule(item, fields, name)
-	}
+// cost is what a request costs.
+type cost struct {
+	kind costKind
+	text string
+	// expression is for costExpression.
+	expression *expr.Expression
+	least      int64
 }
 
-// ruleLabel names a rule in messages: by its name, or by its place if it has no proper one.
-func ruleLabel(i int, item *node) string {
-	for _, f := range item.fields {
-		if f.name == "name" && validName(f.value.text) {
-			return "rule " + strconv.Quote(f.value.text)
-		}
-	}
-	return "rule " + strconv.Itoa(i+1)
+type costKind uint8
+
+const (
+	costOne costKind = iota
+	costRequestBytes
+	costResponseBytes
+	costExpression
+)
+
+// action is what is done with a denied request.
+type action struct {
+	kind     Action
+	maxWait  time.Duration
+	maxAge   time.Duration
+	public   bool
+	fallback *httpverdict.Fallback
 }
 
-func (s scope) ruleName(item, n *node) (string, bool) {
-	if n == nil {
-		s.fail(item.pos, "name is missing")
-		return "", false
+// rejects tells whether nothing but a denial comes of it.
+func (a *action) rejects() bool {
+	switch a.kind {
+	case Wait, Mark, Stale, Fallback:
+		return false
 	}
-	name, ok := s.text(n, "name")
-	if ok && !validName(name) {
-		s.fail(n.pos, "%q %s", clip(name, 80), nameRule)
-		return "", false
-	}
-	return name, ok
+	return true
 }
 
-func (s scope) decodeRule(item *node, fields map[string]*node, name string) {
-	r := rule{name: name, spec: -1}
-	info := Rule{Name: name, Mode: Mode(s.oneOf(fields["mode"], "mode", string(Enforce), string(Shadow), string(Off)))}
-	r.shadow = info.Mode == Shadow
-	r.match = s.decodeMatch(fields["match"])
-	info.Methods, info.Hosts, info.Paths = r.match.texts()
-	if key := fields["key"]; key != nil {
-		r.spec, info.Key = s.decodeKey(key)
-	}
-	r.skip = s.listRefs(fields["skip"], "skip", true)
-	r.missing = s.decodeMissing(fields["missing"], fields["key"])
-	info.Limits = s.decodeLimits(item, fields["limits"])
-	r.lockout = s.decodeLockout(fields["lockout"], fields["key"])
-	s.p.infos = append(s.p.infos, info)
-	if info.Mode != Off {
-		r.build(info.Limits)
-		s.p.rules = append(s.p.rules, r)
-	}
-}
+// stale tells whether answers are kept for the rule.
+func (r *rule) stale() bool { return r.action.kind == Stale || r.onError == OnErrorStale }
 
-// build prepares what every request needs of the rule.
-func (r *rule) build(limits []headgate.Limit) {
+// newVariant prepares limits. suffix tells the variants of a rule apart, "" for its own limits.
+func newVariant(rule, suffix string, limits []headgate.Limit) variant {
+	v := variant{limits: limits}
 	for i, l := range limits {
-		c := headgate.One(r.name+"/"+strconv.Itoa(i), "", l)
-		if r.shadow {
-			c.Mode = headgate.Shadow
-		}
-		c.Lockout = r.lockout
-		r.charges = append(r.charges, c)
-		name := r.name
+		v.slots = append(v.slots, rule+suffix+"/"+strconv.Itoa(i))
+		name := rule
 		if i > 0 {
-			name = c.Slot
+			name = rule + "/" + strconv.Itoa(i)
 		}
-		r.reports = append(r.reports, httpverdict.LimitReport{Name: name, Limit: l, Policy: httpverdict.PolicyItem(name, l)})
+		v.reports = append(v.reports, httpverdict.LimitReport{Name: name, Limit: l, Policy: httpverdict.PolicyItem(name, l)})
+	}
+	return v
+}
+
+// with returns the variant with other limits in the same slots.
+func (v *variant) with(rule string, limits []headgate.Limit) variant {
+	out := newVariant(rule, "", limits)
+	out.slots = v.slots
+	return out
+}
+
+// slotSuffix names an override among the variants of a rule. A value that is no plain word is hashed.
+func slotSuffix(kind, value string) string {
+	if !validName(value) {
+		sum := sha256.Sum256([]byte(value))
+		value = "#" + hex.EncodeToString(sum[:8])
+	}
+	return "@" + kind + "=" + value
+}
+
+// variants calls f with everything that a request may meet in the rule.
+func (r *rule) variants(f func(*variant)) {
+	f(&r.base)
+	for i := range r.overrides {
+		o := &r.overrides[i]
+		if o.list >= 0 {
+			f(&o.listed)
+		}
+		for _, v := range o.values {
+			f(v)
+		}
 	}
 }
 
-func (s scope) decodeMissing(n, key *node) missing {
-	if n != nil && (key == nil || len(key.items) == 0) {
-		s.fail(n.pos, "missing has no meaning without a key; remove it")
-	}
-	switch s.oneOf(n, "missing", "shared", "skip", "deny") {
-	case "skip":
-		return missingSkip
-	case "deny":
-		return missingDeny
-	}
-	return missingShared
-}
-
-func (s scope) decodeLimits(item, n *node) []headgate.Limit {
-	if n == nil {
-		s.fail(item.pos, "limits are missing; write limits: [token_bucket 10/s]")
-		return nil
-	}
-	items := s.list(n, "limits", maxLimits)
-	if n.kind == kindSequence && len(n.items) == 0 {
-		s.fail(n.pos, "limits is empty; write one such as token_bucket 10/s, or mode: off")
-	}
-	var limits []headgate.Limit
-	for _, item := range items {
-		text, ok := s.text(item, "limits")
-		if !ok {
-			continue
+// hasLimit tells whether a request may meet a limit of some kind in the rule.
+func (r *rule) hasLimit(is func(headgate.Limit) bool) bool {
+	found := false
+	r.variants(func(v *variant) {
+		for _, l := range v.limits {
+			found = found || is(l)
 		}
-		l, err := headgate.ParseLimit(text)
-		if err != nil {
-			s.fail(item.pos, "%v", err)
-			continue
-		}
-		limits = append(limits, l)
-	}
-	return limits
-}
-
-var lockoutSchema = schema{known: []string{"after", "within", "for", "max"}}
-
-// decodeLockout reads a lockout; every limit of the rule carries it, and counts its own denials.
-func (s scope) decodeLockout(n, key *node) *headgate.Lockout {
-	if n == nil {
-		return nil
-	}
-	s.where += ": lockout"
-	before := len(s.problems)
-	fields := s.fields(n, lockoutSchema)
-	if fields == nil {
-		return nil
-	}
-	if key == nil || len(key.items) == 0 {
-		s.fail(n.pos, "needs a key: without one it would shut everybody out")
-	}
-	l := &headgate.Lockout{
-		After:  s.integer(fields["after"], "after", 1, 1, headgate.MaxCount),
-		Within: s.duration(fields["within"], "within"),
-		For:    s.duration(fields["for"], "for"),
-		Max:    s.duration(fields["max"], "max"),
-	}
-	if len(s.problems) > before {
-		return nil
-	}
-	switch {
-	case l.For == 0:
-		s.fail(n.pos, "for is missing; write how long the key is shut, such as for: 30m")
-	case l.After > 1 && l.Within == 0:
-		s.fail(n.pos, "within is missing; write in what time %d denials shut the key, such as within: 10m", l.After)
-	case l.Max != 0 && l.Max < l.For:
-		s.fail(fields["max"].pos, "max %s is shorter than for %s", fields["max"].text, fields["for"].text)
-	}
-	return l
-}
-
-// decodeKey reads a key. It returns -1 for the empty key.
-func (s scope) decodeKey(n *node) (spec int, texts []string) {
-	var parts []keyPart
-	var used = make(map[int]bool)
-	for _, item := range s.list(n, "key", maxParts) {
-		text, ok := s.text(item, "key")
-		if !ok {
-			continue
-		}
-		words := strings.Split(text, "|")
-		if len(words) > maxParts {
-			s.fail(item.pos, "key %q has %d alternatives; %d are allowed", clip(text, 60), len(words), maxParts)
-			continue
-		}
-		var part keyPart
-		for _, word := range words {
-			if word = strings.TrimSpace(word); word == "" {
-				s.fail(item.pos, "key %q has an empty alternative", clip(text, 60))
-				continue
-			}
-			i := s.findDimension(item.pos, word)
-			if i >= 0 && used[i] {
-				s.fail(item.pos, "key names dimension %q twice; keep one", s.p.dims[i].name)
-			}
-			if i >= 0 {
-				used[i] = true
-				part = append(part, i)
+	})
+	if r.plan != nil {
+		for _, limits := range r.plan.Extremes() {
+			for _, l := range limits {
+				found = found || is(l)
 			}
 		}
-		parts = append(parts, part)
-		texts = append(texts, text)
 	}
-	if len(parts) == 0 {
-		return -1, nil
-	}
-	return s.intern(parts), texts
+	return found
 }
 
-// intern returns the index of a key, one for all rules that have the same.
-func (d *decoder) intern(parts []keyPart) int {
-	spec := newKeySpec(parts, d.p.dims)
-	if i, ok := d.specs[spec.text]; ok {
-		return i
+func isConcurrency(l headgate.Limit) bool {
+	_, ok := l.(headgate.Concurrency)
+	return ok
+}
+
+// isQueue tells whether an allowed request may have to wait.
+func isQueue(l headgate.Limit) bool {
+	q, ok := l.(headgate.LeakyBucket)
+	if !ok {
+		return false
 	}
-	d.specs[spec.text] = len(d.p.specs)
-	d.p.specs = append(d.p.specs, spec)
-	return len(d.p.specs) - 1
+	wait, bounded := q.MaxWait()
+	return !bounded || wait > 0
+}
+
+// isLeasable tells whether a limit can be leased.
+func isLeasable(l headgate.Limit) bool {
+	switch l.(type) {
+	case headgate.TokenBucket, headgate.FixedWindow, headgate.SlidingWindow:
+		return true
+	}
+	return false
+}
+
+// letsNothingPass tells whether a limit denies everything.
+func letsNothingPass(l headgate.Limit) bool {
+	switch l := l.(type) {
+	case headgate.TokenBucket:
+		num, _ := l.Rate().Count()
+		return num == 0
+	case headgate.LeakyBucket:
+		num, _ := l.Rate().Count()
+		return num == 0
+	case interface{ Count() int64 }:
+		return l.Count() == 0
+	}
+	return false
 }

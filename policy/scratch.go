@@ -1,9 +1,10 @@
 package policy
 
 import (
+	"context"
 	"net/netip"
-	"net/url"
 	"strings"
+	"time"
 
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
@@ -12,24 +13,45 @@ import (
 // scratch is what one decision works with; it is pooled. Nothing of it outlives the decision.
 type scratch struct {
 	p           *Policy
+	e           *Engine
+	ctx         context.Context
 	req         *httpverdict.Request
 	client      netip.Addr
 	peerTrusted bool
+	clock       time.Time // zero until somebody asks
 
-	values  []dimensionValue // by dimension
-	onList  []verdictOnList  // by list
-	keys    []builtKey       // by key spec
-	seen    []uint32         // by rule: the epoch in which it was met
-	epoch   uint32
-	route   string // the most specific of all patterns
-	found   []candidate
-	charges []headgate.Charge
-	// rules has the rule of each charge.
-	rules    []int32
-	path     splitPath
+	values []dimensionValue // by dimension
+	onList []verdictOnList  // by list
+	keys   []builtKey       // by key spec
+	seen   []uint32         // by rule: the epoch in which it was met
+	epoch  uint32
+	route  string // the most specific of all patterns; of one rule, while it is looked at
+	found  []candidate
+	path   splitPath
+	ip     [64]byte
+	// buf begins with the id of the verdict, up to idEnd; the keys follow.
+	buf   []byte
+	idEnd int
+	body  requestBody
+
+	applied  []applied
+	variants []*variant
+	charges  []headgate.Charge
+	// reports has the report of each charge, ruleOf the index of its rule in applied.
+	reports  []*httpverdict.LimitReport
+	ruleOf   []int32
+	groups   []group
 	decision headgate.Decision
-	ip       [64]byte
-	buf      []byte
+	part     headgate.Decision // of one group
+	// asked is how many of the charges have been asked for in the latest take.
+	asked int
+
+	ticket   *ticket
+	deadline time.Time // of waiting
+	waited   time.Duration
+	held     time.Duration // in virtual time
+	over     []string // rules that the request is over and passes all the same
+	result   httpverdict.Result
 }
 
 type dimensionValue struct {
@@ -39,7 +61,7 @@ type dimensionValue struct {
 
 type builtKey struct {
 	known, lacking bool
-	text           string
+	from, to       int
 }
 
 type verdictOnList uint8
@@ -61,12 +83,18 @@ func newScratch(p *Policy) *scratch {
 }
 
 // begin takes up a request.
-func (s *scratch) begin(r *httpverdict.Request) {
+func (s *scratch) begin(ctx context.Context, e *Engine, r *httpverdict.Request) {
 	if s.epoch++; s.epoch == 0 { // wrapped around after 2^32 requests
 		clear(s.seen)
 		s.epoch = 1
 	}
-	s.req = r
+	s.e, s.ctx, s.req = e, ctx, r
+	if e.cfg.NewID == nil {
+		s.buf = httpverdict.AppendID(s.buf[:0])
+	} else {
+		s.buf = append(s.buf[:0], e.cfg.NewID()...)
+	}
+	s.idEnd = len(s.buf)
 	s.peerTrusted = s.p.TrustsPeer(r.Peer)
 	if text, ok := r.Dimensions["ip"]; ok {
 		a, _ := netip.ParseAddr(text) // what is no address is no client address
@@ -78,18 +106,34 @@ func (s *scratch) begin(r *httpverdict.Request) {
 
 // end drops every reference to the request.
 func (s *scratch) end() {
-	s.req = nil
+	if s.ticket != nil {
+		s.ticket.leave()
+	}
+	s.e, s.ctx, s.req, s.ticket, s.over = nil, nil, nil, nil, nil
 	clear(s.values)
 	clear(s.onList)
 	clear(s.keys)
 	clear(s.charges)
 	clear(s.found)
+	clear(s.variants)
+	clear(s.reports)
+	clear(s.groups)
 	s.path.clear()
-	s.charges, s.rules, s.found = s.charges[:0], s.rules[:0], s.found[:0]
-	s.route = ""
+	s.found, s.applied, s.variants, s.charges = s.found[:0], s.applied[:0], s.variants[:0], s.charges[:0]
+	s.reports, s.ruleOf, s.groups, s.asked = s.reports[:0], s.ruleOf[:0], s.groups[:0], 0
+	s.route, s.clock, s.deadline, s.waited, s.held = "", time.Time{}, time.Time{}, 0, 0
+	s.body, s.result = requestBody{}, httpverdict.Result{}
 	if cap(s.buf) > 1<<14 {
 		s.buf = nil
 	}
+}
+
+// now is the time of the request, by the clock of the engine.
+func (s *scratch) now() time.Time {
+	if s.clock.IsZero() {
+		s.clock = s.e.now()
+	}
+	return s.clock
 }
 
 // member tells whether the request is on a list.
@@ -107,7 +151,7 @@ func (s *scratch) judgeList(l *list) bool {
 	if l.dim < 0 {
 		return l.ips.contains(s.client)
 	}
-	text, ok := s.value(l.dim, "")
+	text, ok := s.value(l.dim)
 	if !ok {
 		return false
 	}
@@ -154,99 +198,4 @@ func (s *scratch) ipText(dim *dimension) ([]byte, bool) {
 		}
 	}
 	return a.AppendTo(s.ip[:0]), true
-}
-
-// value returns the value of a dimension other than the client's address; ok is false if it is missing.
-func (s *scratch) value(index int, route string) (text string, ok bool) {
-	dim := &s.p.dims[index]
-	if text, ok := s.req.Dimensions[dim.name]; ok && dim.kind != dimIP || ok && dim.name != "ip" {
-		return text, text != ""
-	}
-	if dim.kind == dimRoute {
-		return route, route != ""
-	}
-	v := &s.values[index]
-	if !v.known {
-		v.text = s.lookUp(dim)
-		v.known, v.present = true, v.text != ""
-	}
-	return v.text, v.present
-}
-
-func (s *scratch) lookUp(dim *dimension) string {
-	switch dim.kind {
-	case dimMethod:
-		return methodOf(s.req.Method)
-	case dimPath:
-		return matchedPath(s.req.Path)
-	case dimHost:
-		return s.req.Host
-	case dimHeader:
-		if dim.trusted && !s.peerTrusted {
-			return ""
-		}
-		return headerValue(s.req.Header[dim.source])
-	case dimCookie:
-		return cookieValue(s.req.Header["Cookie"], dim.source)
-	case dimQuery:
-		return queryValue(s.req.RawQuery, dim.source)
-	}
-	return ""
-}
-
-// A value that is there twice is missing: which of the two the service takes, nobody knows, so neither may be charged in
-// place of the other.
-
-func headerValue(lines []string) string {
-	if len(lines) != 1 {
-		return ""
-	}
-	return strings.Trim(lines[0], " \t")
-}
-
-func cookieValue(lines []string, name string) string {
-	found, value := false, ""
-	for _, line := range lines {
-		for line != "" {
-			var pair string
-			pair, line, _ = strings.Cut(line, ";")
-			key, v, ok := strings.Cut(strings.Trim(pair, " \t"), "=")
-			if !ok || strings.TrimRight(key, " \t") != name {
-				continue
-			}
-			if found {
-				return ""
-			}
-			found, value = true, strings.Trim(v, " \t")
-		}
-	}
-	if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
-		value = value[1 : len(value)-1]
-	}
-	return value
-}
-
-func queryValue(query, name string) string {
-	found, value := false, ""
-	for query != "" {
-		var pair string
-		pair, query, _ = strings.Cut(query, "&")
-		key, v, _ := strings.Cut(pair, "=")
-		if plain, err := unescapeQuery(key); err != nil || plain != name {
-			continue
-		}
-		plain, err := unescapeQuery(v)
-		if found || err != nil {
-			return ""
-		}
-		found, value = true, plain
-	}
-	return value
-}
-
-func unescapeQuery(s string) (string, error) {
-	if !strings.ContainsAny(s, "%+") {
-		return s, nil
-	}
-	return url.QueryUnescape(s)
 }

@@ -3,58 +3,178 @@ package policy
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
-// storeRetry is when a client may come again after a failure of the store: it is expected back at any time.
-const storeRetry = time.Second
+const (
+	// storeRetry is when a client may come again after a failure of the store: it is expected back at any time.
+	storeRetry = time.Second
+	// giveBackTime bounds giving back what was charged in another store.
+	giveBackTime = time.Second
+)
 
-// take asks for all charges at once and turns the answer into the verdict.
-func (e *Engine) take(ctx context.Context, s *scratch, v *httpverdict.Verdict) {
-	decided := e.limiter
-	err := e.limiter.Take(ctx, s.charges, &s.decision)
-	uncertain := err != nil && headgate.CodeOf(err) == headgate.CodeIndeterminate
-	if err != nil {
-		if decided = e.fallBack(ctx, s, err); decided == nil && !s.onlyShadow() {
-			refuse(v, err)
-		}
+// group is the part of the charges that one store decides.
+type group struct {
+	store    storeOrder
+	from, to int
+	// decided is the limiter whose answer counts, nil as long as there is none.
+	decided headgate.Limiter
+	// uncertain: the store may have charged what it did not answer.
+	uncertain headgate.Limiter
+}
+
+// judge asks for all charges and turns the answer into the verdict.
+func (e *Engine) judge(s *scratch, v *httpverdict.Verdict) {
+	now := e
+	if view := e.lineUp(s, v); view != nil {
+		now = view
 	}
-	if decided != nil {
+	for v.Kind == httpverdict.Allow {
+		if err := now.ask(s); err != nil {
+			refuse(s, v, err)
+			break
+		}
+		if s.decision.Allowed {
+			break
+		}
+		next := now.act(s, v)
+		if next == nil {
+			break
+		}
+		now = next
+	}
+	if s.asked > 0 {
 		conclude(s, v)
 	}
-	e.hold(ctx, s, v, decided, uncertain)
+	if v.Allowed() && s.decision.Allowed {
+		now.letPass(s, v)
+	}
+	e.hold(s, v)
+	e.explain(s, v)
 }
 
-// onlyShadow tells that no rule could deny the request: then a store that fails does not either.
-func (s *scratch) onlyShadow() bool {
-	for i := range s.charges {
-		if s.charges[i].Mode != headgate.Shadow {
-			return false
+// ask asks the stores, one after the other. What was charged before a denial or an error is given back.
+func (e *Engine) ask(s *scratch) error {
+	s.decision.Reset(len(s.charges))
+	s.asked = 0
+	for i := range s.groups {
+		g := &s.groups[i]
+		allowed, err := e.askGroup(s, g)
+		if err == nil {
+			s.asked = g.to
+		}
+		if err != nil || !allowed {
+			e.giveBack(s, s.groups[:i])
+			if err != nil {
+				s.asked = 0
+				return err
+			}
+			break
 		}
 	}
-	return true
+	s.decision.Conclude(s.charges[:s.asked])
+	return nil
 }
 
-// fallBack asks the fallback after an error of the store. It returns nil if there is none, or if it failed too.
-func (e *Engine) fallBack(ctx context.Context, s *scratch, cause error) headgate.Limiter {
-	var decided headgate.Limiter
+func (e *Engine) askGroup(s *scratch, g *group) (allowed bool, err error) {
+	limiter := e.limiters[g.store]
+	g.decided, g.uncertain = limiter, nil
+	if len(s.groups) == 1 {
+		err = limiter.Take(s.ctx, s.charges, &s.decision)
+		allowed = s.decision.Allowed
+	} else {
+		err = limiter.Take(s.ctx, s.charges[g.from:g.to], &s.part)
+		copy(s.decision.Outcomes[g.from:], s.part.Outcomes)
+		allowed = s.part.Allowed
+	}
+	if err == nil {
+		return allowed, nil
+	}
+	g.decided = nil
+	if headgate.CodeOf(err) == headgate.CodeIndeterminate {
+		g.uncertain = limiter
+	}
+	return e.withoutStore(s, g, err)
+}
+
+// withoutStore decides a group whose store has failed, as the on_error of its rules say: one that is closed or stale closes
+// all, those that are open ask for nothing, and those that are local are one take of the fallback.
+func (e *Engine) withoutStore(s *scratch, g *group, cause error) (allowed bool, err error) {
 	// A client that has gone away waits for no answer. Would the fallback let it pass, whoever hangs up in time had the
 	// limits of the fallback on top.
-	left := errors.Is(ctx.Err(), context.Canceled)
-	if e.fallback != nil && !left && !requestFault(cause) {
-		// The caller's deadline may be what failed the store; memory needs no time.
-		if err := e.fallback.Take(context.WithoutCancel(ctx), s.charges, &s.decision); err == nil {
-			decided = e.fallback
+	left := errors.Is(s.ctx.Err(), context.Canceled)
+	decided := false
+	if !left && !requestFault(cause) {
+		allowed, decided = e.fallBack(s, g)
+	}
+	if e.cfg.Observer != nil && !left { // nor is it a failure of the store
+		e.cfg.Observer.StoreFailed(string(codeOf(cause)), decided)
+	}
+	if !decided {
+		return false, cause
+	}
+	return allowed, nil
+}
+
+func (e *Engine) fallBack(s *scratch, g *group) (allowed, decided bool) {
+	// The failed take has emptied the decision.
+	if len(s.decision.Outcomes) < len(s.charges) {
+		s.decision.Reset(len(s.charges))
+	}
+	var charges []headgate.Charge
+	var places []int
+	for i := g.from; i < g.to; i++ {
+		a := s.appliedOf(i)
+		switch rule := &s.p.rules[a.rule]; {
+		case rule.onError == OnErrorLocal && e.cfg.Fallback != nil:
+			charges, places = append(charges, s.charges[i]), append(places, i)
+		case rule.onError == OnErrorOpen, rule.shadow:
+			a.dropped = true
+			s.decision.Outcomes[i].Allowed = true
+		default:
+			return false, false
 		}
 	}
-	if e.observer != nil && !left { // nor is it a failure of the store
-		e.observer.StoreFailed(string(codeOf(cause)), decided != nil)
+	if len(charges) == 0 {
+		return true, true
 	}
-	return decided
+	// The caller's deadline may be what failed the store; memory needs no time.
+	if err := e.cfg.Fallback.Take(context.WithoutCancel(s.ctx), charges, &s.part); err != nil {
+		return false, false
+	}
+	g.decided = e.cfg.Fallback
+	for i, at := range places {
+		s.decision.Outcomes[at] = s.part.Outcomes[i]
+	}
+	return s.part.Allowed, true
 }
+
+// giveBack refunds what earlier groups have charged.
+func (e *Engine) giveBack(s *scratch, groups []group) {
+	for i := range groups {
+		g := &groups[i]
+		refunder, ok := g.decided.(headgate.Refunder)
+		if !ok {
+			continue // nothing was charged, or NewEngine has refused it
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), giveBackTime)
+		part := headgate.Decision{Outcomes: s.decision.Outcomes[g.from:g.to]}
+		if err := refunder.Refund(ctx, s.charges[g.from:g.to], &part); err != nil && e.cfg.Observer != nil {
+			e.cfg.Observer.StoreFailed(string(codeOf(err)), false)
+		}
+		cancel()
+	}
+}
+
+// appliedOf returns the rule that a charge belongs to.
+func (s *scratch) appliedOf(charge int) *applied { return &s.applied[s.ruleOf[charge]] }
+
+// ruleAt returns the same as it is in the policy.
+func (s *scratch) ruleAt(charge int) *rule { return &s.p.rules[s.appliedOf(charge).rule] }
 
 // requestFault tells whether another store would refuse the same charges as well.
 func requestFault(err error) bool {
@@ -78,10 +198,10 @@ func codeOf(err error) headgate.Code {
 }
 
 // refuse writes the verdict of a request that no store has judged.
-func refuse(v *httpverdict.Verdict, err error) {
+func refuse(s *scratch, v *httpverdict.Verdict, err error) {
 	switch code := codeOf(err); code {
 	case headgate.CodeInvalidCost:
-		v.Kind, v.Code, v.Detail = httpverdict.BadRequest, string(code), "The cost of the request cannot be charged."
+		v.Kind, v.Code = httpverdict.BadRequest, string(code)
 		return
 	case headgate.CodeOverloaded:
 		v.Kind, v.Code = httpverdict.Overloaded, string(code)
@@ -91,56 +211,49 @@ func refuse(v *httpverdict.Verdict, err error) {
 			v.Code = string(code)
 		}
 	}
-	v.Detail = "The service cannot take the request at the moment. Please try again."
 	v.RetryAfter = headgate.Retry{After: storeRetry}
+	s.setStale(v, func(r *rule) bool { return r.onError == OnErrorStale })
 }
 
-// conclude writes the verdict of a decision.
+// conclude writes the outcomes of a decision into the verdict.
 func conclude(s *scratch, v *httpverdict.Verdict) {
-	for i := range s.charges {
-		c, o := &s.charges[i], &s.decision.Outcomes[i]
-		rule := &s.p.rules[s.rules[i]]
-		if c.Mode == headgate.Shadow {
-			if n := len(v.Shadow); !o.Allowed && (n == 0 || v.Shadow[n-1] != rule.name) {
+	for i := range s.charges[:s.asked] {
+		c, o, a := &s.charges[i], &s.decision.Outcomes[i], s.appliedOf(i)
+		rule := &s.p.rules[a.rule]
+		switch {
+		case a.dropped:
+			continue
+		case rule.shadow:
+			wouldDeny := !o.Allowed || a.after && o.HasRemaining && o.Remaining < a.cost
+			if wouldDeny && !slices.Contains(v.Shadow, rule.name) {
 				v.Shadow = append(v.Shadow, rule.name)
 			}
 			continue
 		}
 		if i == s.decision.Binding {
-			v.Binding, v.Rule = len(v.Limits), rule.name
+			v.Binding = len(v.Limits)
+			if v.Rule == "" {
+				v.Rule = rule.name
+			}
 		}
-		report := rule.reports[s.limitOf(i)]
+		report := *s.reports[i]
 		report.Outcome = *o
 		v.Limits = append(v.Limits, report)
-		if s.decision.Allowed {
+		if s.decision.Allowed && c.Mode != headgate.Settle {
 			v.Wait = max(v.Wait, o.Wait)
 		}
 	}
-	if !s.decision.Allowed {
-		deny(s, v)
-	}
 }
 
-// limitOf returns which of its rule's limits a charge is: the charges of a rule stand together.
-func (s *scratch) limitOf(charge int) int {
-	n := 0
-	for charge-n > 0 && s.rules[charge-n-1] == s.rules[charge] {
-		n++
-	}
-	return n
-}
-
+// deny writes the verdict of a denial.
 func deny(s *scratch, v *httpverdict.Verdict) {
-	v.Kind, v.Code, v.Detail = httpverdict.Limited, headgate.ReasonLimited.String(), "Too many requests. Please try again later."
+	v.Kind, v.Code = httpverdict.Limited, headgate.ReasonLimited.String()
 	if s.decision.Binding < 0 {
 		return // a store that denies names the charge; one that does not still denies
 	}
 	o := &s.decision.Outcomes[s.decision.Binding]
 	v.RetryAfter, v.Code = o.RetryAfter, o.Reason.String()
-	switch {
-	case o.Reason == headgate.ReasonLockedOut:
-		v.Kind, v.Detail = httpverdict.LockedOut, "Access is closed for a while after too many requests. Please try again later."
-	case o.RetryAfter.State == headgate.RetryNever:
-		v.Detail = "The request is larger than what is allowed."
+	if o.Reason == headgate.ReasonLockedOut {
+		v.Kind = httpverdict.LockedOut
 	}
 }

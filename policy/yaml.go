@@ -41,6 +41,7 @@ type node struct {
 	kind   nodeKind
 	text   string  // of a scalar
 	quoted bool    // whether the scalar is a string whatever it looks like
+	block  bool    // whether the scalar is a block text (| or >)
 	fields []field // of a mapping
 	items  []*node // of a sequence
 }
@@ -204,7 +205,7 @@ func (r *reporter) convert(n ast.Node, depth int) *node {
 		quoted := n.Token.Type == token.SingleQuoteType || n.Token.Type == token.DoubleQuoteType
 		return &node{pos: at, kind: kindScalar, text: n.Value, quoted: quoted}
 	case *ast.LiteralNode:
-		return &node{pos: at, kind: kindScalar, text: n.Value.Value, quoted: true}
+		return &node{pos: at, kind: kindScalar, text: n.Value.Value, quoted: true, block: true}
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		return &node{pos: at, kind: kindScalar, text: n.GetToken().Value}
 	case *ast.MappingNode:
@@ -284,4 +285,14 @@ func (n *node) describe() string {
 		return fmt.Sprintf("%q", clip(n.text, 60))
 	}
 	return n.kind.String()
+}
+
+// names tells whether a mapping has a field, whatever its value.
+func (n *node) names(field string) bool {
+	for _, f := range n.fields {
+		if f.name == field {
+			return true
+		}
+	}
+	return false
 }

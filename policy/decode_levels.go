@@ -1,0 +1,78 @@
+package policy
+
+import (
+	"time"
+)
+
+// Degradation says when the levels L2 and L3 are in force.
+type Degradation struct {
+	// Automatic tells whether L2 turns on by itself, when more than DeniedDevices (0 to 1) of the devices have been denied
+	// for For; it is tried to turn it off after RetryAfter.
+	Automatic       bool
+	DeniedDevices   float64
+	For, RetryAfter time.Duration
+	// L3Allow has the names of the lists whose members pass at L3.
+	L3Allow []string
+}
+
+// Overload says what is done when the process is in danger.
+type Overload struct {
+	// CPU and Memory are shares, 0 to 1.
+	CPU, Memory float64
+	// Pass tells to skip the limits in place of shedding.
+	Pass bool
+}
+
+func (d *decoder) decodeDegradation(n *node) {
+	d.p.degradation = Degradation{DeniedDevices: 0.2, For: time.Minute, RetryAfter: 10 * time.Minute}
+	if n == nil {
+		return
+	}
+	s := scope{d, "degradation"}
+	fields := s.fields(n, &degradationMapping)
+	if n := fields["l2"]; n != nil {
+		scope{d, "degradation: l2"}.decodeL2(n)
+	}
+	if n := fields["l3"]; n != nil {
+		s := scope{d, "degradation: l3"}
+		allow := s.required(n, s.fields(n, &l3Mapping), "allow")
+		for _, i := range s.listRefs(allow, "allow", true) {
+			d.p.degradation.L3Allow = append(d.p.degradation.L3Allow, d.p.lists[i].name)
+		}
+	}
+	d.warn(n.pos, "degradation is read, and no part of this version acts upon it yet")
+}
+
+func (s scope) decodeL2(n *node) {
+	fields, to := s.fields(n, &l2Mapping), &s.p.degradation
+	to.Automatic = s.boolean(fields["automatic"], "automatic")
+	if n := fields["denied_devices"]; n != nil {
+		to.DeniedDevices = s.percent(n, "denied_devices")
+	}
+	to.For = s.durationIn(fields["for"], "for", to.For, time.Second, 24*time.Hour)
+	to.RetryAfter = s.durationIn(fields["retry_after"], "retry_after", to.RetryAfter, time.Second, 24*time.Hour)
+}
+
+func (d *decoder) decodeOverload(n *node) {
+	d.p.overload = Overload{CPU: 0.9, Memory: 0.85}
+	if n == nil {
+		return
+	}
+	s := scope{d, "overload"}
+	fields := s.fields(n, &overloadMapping)
+	if n := fields["cpu"]; n != nil {
+		d.p.overload.CPU = s.percent(n, "cpu")
+	}
+	if n := fields["memory"]; n != nil {
+		d.p.overload.Memory = s.percent(n, "memory")
+	}
+	d.p.overload.Pass = s.oneOf(fields["action"], "action", "shed", "pass") == "pass"
+	d.warn(n.pos, "overload is read, and no part of this version acts upon it yet")
+}
+
+// warn notes what is allowed and not as it looks.
+func (d *decoder) warn(at pos, message string) {
+	if len(d.p.warnings) < maxProblems {
+		d.p.warnings = append(d.p.warnings, Problem{File: d.file, Line: at.line, Column: at.column, Message: message})
+	}
+}

@@ -1,0 +1,96 @@
+package policy
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+)
+
+// phase is a time in which the limits of a rule stay as they are.
+type phase struct {
+	from, until time.Time
+	// force is what was known of the coming into force when the phase was made.
+	force int64
+	variant
+}
+
+// baseOf returns the rule's own limits as they are now.
+func (e *Engine) baseOf(s *scratch, index int32) *variant {
+	rule := &e.policy.rules[index]
+	if rule.plan == nil {
+		return &rule.base
+	}
+	now := s.now()
+	since := e.inForce(s.ctx)
+	p := e.phases[index].Load()
+	if p == nil || p.force != since || now.Before(p.from) || !now.Before(p.until) {
+		p = &phase{force: since}
+		var in time.Time
+		if since != unknownForce {
+			in = time.UnixMicro(since)
+		}
+		var set []headgate.Limit
+		set, p.from, p.until = rule.plan.At(now, in)
+		p.variant = rule.base.with(rule.name, set)
+		e.phases[index].Store(p)
+	}
+	return &p.variant
+}
+
+// force is since when a policy is in force, as the store has it.
+type force struct {
+	since atomic.Int64 // µs since the Unix epoch by the clock of the engine, if known
+	known atomic.Bool
+	mu    sync.Mutex
+	next  time.Time // when the store may be asked again
+}
+
+const (
+	unknownForce = math.MinInt64
+	forceRetry   = time.Second
+)
+
+// forceLog remembers one take for as long as a store remembers anything: its age is the time since the policy came into
+// force, on every instance, whichever asked first.
+const forceSlot = "policy/in-force"
+
+// inForce returns since when the policy is in force, unknownForce if nothing warms up or the store does not answer: then the
+// limits are whole, since a service that has been running must not be throttled by a store that is lost.
+func (e *Engine) inForce(ctx context.Context) int64 {
+	f := e.force
+	switch {
+	case !e.policy.warm:
+		return unknownForce
+	case f.known.Load():
+		return f.since.Load()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := e.now()
+	if f.known.Load() || now.Before(f.next) {
+		if f.known.Load() {
+			return f.since.Load()
+		}
+		return unknownForce
+	}
+	limit, err := headgate.NewSlidingLog(1, headgate.MaxPeriod)
+	if err != nil {
+		return unknownForce // cannot be: the constants are within the bounds
+	}
+	charge := headgate.One(forceSlot, e.policy.version, limit)
+	d, err := headgate.Take(context.WithoutCancel(ctx), e.limiters[storeStrict], charge)
+	if err != nil {
+		if !e.still {
+			f.next = now.Add(forceRetry)
+		}
+		return unknownForce
+	}
+	age := headgate.MaxPeriod - d.Outcomes[0].ResetAfter
+	f.since.Store(now.Add(-age).UnixMicro())
+	f.known.Store(true)
+	return f.since.Load()
+}
