@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -20,10 +21,10 @@ func (e *Engine) act(s *scratch, v *httpverdict.Verdict) *Engine {
 		deny(s, v)
 		return nil
 	}
-	rule := s.ruleAt(binding)
-	switch rule.action.kind {
+	r := s.ruleAt(binding)
+	switch r.action.kind {
 	case Wait:
-		return e.wait(s, v, rule)
+		return e.wait(s, v, r)
 	case Mark:
 		s.settleDenying()
 		return e
@@ -32,7 +33,7 @@ func (e *Engine) act(s *scratch, v *httpverdict.Verdict) *Engine {
 		s.setStale(v, func(r *rule) bool { return r.action.kind == Stale })
 	case Fallback:
 		deny(s, v)
-		v.Fallback = rule.action.fallback
+		v.Fallback = r.action.fallback
 	}
 	return nil
 }
@@ -88,20 +89,17 @@ func (s *scratch) setStale(v *httpverdict.Verdict, is func(*rule) bool) {
 	if s.req.Method != http.MethodGet && s.req.Method != http.MethodHead {
 		return
 	}
-	var age time.Duration
-	public := true
+	age, public, asked := time.Duration(math.MaxInt64), true, false
 	for i := range s.applied {
-		rule := &s.p.rules[s.applied[i].rule]
-		if rule.shadow || !rule.stale() {
+		r := &s.p.rules[s.applied[i].rule]
+		if r.shadow || !r.stale() {
 			continue
 		}
-		if is(rule) && age == 0 {
-			age = rule.action.maxAge
-		}
-		age = min(age, rule.action.maxAge)
-		public = public && rule.action.kind == Stale && rule.action.public
+		asked = asked || is(r)
+		age = min(age, r.action.maxAge)
+		public = public && r.action.kind == Stale && r.action.public
 	}
-	if age == 0 {
+	if !asked {
 		return
 	}
 	v.Stale = &httpverdict.Stale{MaxAge: age}

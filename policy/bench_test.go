@@ -71,6 +71,8 @@ func BenchmarkDecide(b *testing.B) {
 		{"5 rules, 4 match", fiveRules, open{}},
 		{"1005 rules, 4 match", fiveRules + many.String(), open{}},
 		{"5 rules, 4 match, in memory", fiveRules, store},
+		{"1005 rules, 4 match, in memory", fiveRules + many.String(), store},
+		{"1006 rules, 4 match and CEL, in memory", strings.Replace(fiveRules, "{name: site,", `{name: site, when: 'request.headers["x-app"] != "internal" && dim.user != ""',`, 1) + many.String(), store},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			e, r := benchEngine(b, bench.doc, bench.limiter), benchRequest()
@@ -81,5 +83,29 @@ func BenchmarkDecide(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// manyRules is a document of n rules, each with a path, a key, a condition of its own and two limits.
+func manyRules(n int) []byte {
+	var b strings.Builder
+	b.WriteString("version: 1\ndimensions: {user: {cookie: sid}}\nrules:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  - name: r%d\n    match: {methods: [POST], paths: ['/s%d/{id}/x%d']}\n    key: [user | ip]\n    limits: [token_bucket %d/s, sliding_log 5/1m]\n", i, i%37, i, i%90+1)
+		if i%10 == 0 {
+			fmt.Fprintf(&b, "    when: request.headers[\"x-app\"] != \"internal-%d\"\n", i)
+		}
+	}
+	return []byte(b.String())
+}
+
+func BenchmarkLoad(b *testing.B) {
+	doc := manyRules(10_000)
+	b.SetBytes(int64(len(doc)))
+	for b.Loop() {
+		p, err := Parse("bench.yaml", doc, ParseConfig{})
+		if err != nil || len(p.rules) != 10_000 {
+			b.Fatal(err)
+		}
 	}
 }

@@ -9,7 +9,8 @@ import (
 
 // applied is a rule that applies to the request.
 type applied struct {
-	rule int32
+	rule  int32
+	route string
 	// key is where its key stands in the buffer.
 	key builtKey
 	// first and end are its charges.
@@ -32,7 +33,7 @@ func (e *Engine) collect(s *scratch, v *httpverdict.Verdict) bool {
 		if !rule.match.admits(bit, s.req) {
 			continue
 		}
-		a := applied{rule: c.rule}
+		a := applied{rule: c.rule, route: c.route}
 		if why := s.stepsAside(rule, preflight); why != "" {
 			e.note(v, rule, why)
 			continue

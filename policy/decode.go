@@ -2,7 +2,7 @@ package policy
 
 import (
 	"hash"
-	"html/template"
+	htmltemplate "html/template"
 	"io"
 	"io/fs"
 	"net/url"
@@ -25,7 +25,6 @@ type decoder struct {
 	// version takes in everything that the policy is made of.
 	version hash.Hash
 }
-
 
 func (d *decoder) decode(root *node) {
 	s := scope{d, ""}
@@ -51,7 +50,6 @@ func (d *decoder) decode(root *node) {
 	d.decodeOverload(fields["overload"])
 }
 
-
 func (d *decoder) decodeClients(n *node) {
 	d.p.clients.ipv6Prefix = 64
 	if n == nil {
@@ -69,7 +67,6 @@ func (d *decoder) decodeClients(n *node) {
 		}
 	}
 }
-
 
 func (d *decoder) decodeResponse(n *node) {
 	d.p.response = httpverdict.ResponseStyle{Style: httpverdict.StyleProblem, IETF: true}
@@ -117,7 +114,7 @@ func (s scope) decodeTemplate(n *node, fields map[string]*node) {
 	if !ok {
 		return
 	}
-	t, err := template.New("template").Parse(string(data))
+	t, err := htmltemplate.New("template").Parse(string(data))
 	if err == nil {
 		err = t.Execute(io.Discard, httpverdict.Page{Status: 429, Title: "t", Message: "m", Lang: "en", Code: "limited", ID: "x", RetryAfter: 1})
 	}
@@ -129,7 +126,7 @@ func (s scope) decodeTemplate(n *node, fields map[string]*node) {
 }
 
 // anyPage is a page as httpverdict takes it.
-type anyPage struct{ *template.Template }
+type anyPage struct{ *htmltemplate.Template }
 
 func (s scope) decodeOrigins(n *node) []string {
 	var origins []string

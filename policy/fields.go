@@ -16,7 +16,7 @@ const maxText = 4096
 // required and not there.
 func (s scope) fields(n *node, m *mapping) map[string]*node {
 	if n.kind != kindMapping {
-		s.fail(n.pos, "must be a mapping with %s, not %s", strings.Join(m.names(), ", "), n.describe())
+		s.fail(n.pos, "must be a mapping with %s, not %s", few(m.names()), n.describe())
 		return nil
 	}
 	out := make(map[string]*node, len(n.fields))
@@ -33,6 +33,15 @@ func (s scope) fields(n *node, m *mapping) map[string]*node {
 		}
 	}
 	return out
+}
+
+// few names the first of many.
+func few(names []string) string {
+	const most = 8
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + " and others"
+	}
+	return strings.Join(names, ", ")
 }
 
 // entries returns the fields of a mapping whose names are the author's, and reports doubled and badly formed names.

@@ -62,4 +62,3 @@ func cause(err error) error {
 	}
 	return err
 }
-

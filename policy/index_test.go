@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"github.com/headgate-io/headgate/middleware/httpverdict"
 	"reflect"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ func matches(t *testing.T, p *Policy, path, host string) []string {
 	p.index.find(s, path, host)
 	var got []string
 	for _, c := range s.found {
-		if r := &p.rules[c.rule]; r.match.admits(0, host) {
+		if r := &p.rules[c.rule]; r.match.admits(0, &httpverdict.Request{Host: host}) {
 			got = append(got, r.name+" "+c.route)
 		}
 	}

@@ -28,7 +28,6 @@ type list struct {
 	values map[string]struct{}
 }
 
-
 func (d *decoder) decodeLists(n *node) {
 	if n == nil {
 		return

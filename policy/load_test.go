@@ -67,9 +67,14 @@ func TestListing(t *testing.T) {
 	if len(login.Limits) != 2 || login.Limits[1].String() != "token_bucket 1/s" {
 		t.Errorf("limits %v", login.Limits)
 	}
-	login.Limits = nil
+	if login.At("limits") != (Position{26, 5}) || login.At("when") != (Position{21, 5}) {
+		t.Errorf("limits at %v, the rule at %v", login.At("limits"), login.At("when"))
+	}
+	login.Limits, login.positions = nil, nil
 	want := Rule{Name: "login", Mode: Enforce, Methods: []string{"POST"}, Hosts: []string{"shop.example.com", "*.example.net", "2001:db8::1"},
-		Paths: []string{"/Login", "/api/{version}/login", "/x/**", "/"}, Key: []string{"ip/48", "user | app | ip", "route"}}
+		Paths: []string{"/Login", "/api/{version}/login", "/x/**", "/"}, Key: []string{"ip/48", "user | app | ip", "route"},
+		IgnoreCase: true, KeyDimensions: [][]string{{"ip/48"}, {"user", "app", "ip"}, {"route"}}, Missing: "deny", Skip: []string{"partners", "office"},
+		Lockout: login.Lockout, MinCost: 1, Action: Reject, Store: Strict, OnError: OnErrorLocal, Layer: LayerUser, Priority: Normal}
 	if !reflect.DeepEqual(login, want) {
 		t.Errorf("got  %+v\nwant %+v", login, want)
 	}

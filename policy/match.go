@@ -38,7 +38,6 @@ type segment struct {
 	param   bool
 }
 
-
 func (s scope) decodeMatch(n *node) match {
 	var m match
 	if n == nil {

@@ -50,7 +50,7 @@ type scratch struct {
 	deadline time.Time // of waiting
 	waited   time.Duration
 	held     time.Duration // in virtual time
-	over     []string // rules that the request is over and passes all the same
+	over     []string      // rules that the request is over and passes all the same
 	result   httpverdict.Result
 }
 

@@ -37,7 +37,7 @@ func (e *Engine) settleLater(s *scratch) *settlement {
 			out = &settlement{engine: e, req: s.req}
 		}
 		rule := &s.p.rules[a.rule]
-		part := settledRule{rule: rule, limiter: limiter, route: s.route}
+		part := settledRule{rule: rule, limiter: limiter, route: a.route}
 		for _, c := range s.charges[a.first:a.end] {
 			c.Mode, c.Lockout = headgate.Settle, nil
 			part.charges = append(part.charges, c)

@@ -108,8 +108,8 @@ func (e *Engine) withoutStore(s *scratch, g *group, cause error) (allowed bool, 
 	// limits of the fallback on top.
 	left := errors.Is(s.ctx.Err(), context.Canceled)
 	decided := false
-	if !left && !requestFault(cause) {
-		allowed, decided = e.fallBack(s, g)
+	if s.onlyShadow(g) || !left && !requestFault(cause) {
+		allowed, decided = e.fallBack(s, g, requestFault(cause))
 	}
 	if e.cfg.Observer != nil && !left { // nor is it a failure of the store
 		e.cfg.Observer.StoreFailed(string(codeOf(cause)), decided)
@@ -120,7 +120,18 @@ func (e *Engine) withoutStore(s *scratch, g *group, cause error) (allowed bool, 
 	return allowed, nil
 }
 
-func (e *Engine) fallBack(s *scratch, g *group) (allowed, decided bool) {
+// onlyShadow tells that no rule of a group could deny the request: then a store that fails does not either.
+func (s *scratch) onlyShadow(g *group) bool {
+	for i := g.from; i < g.to; i++ {
+		if !s.ruleAt(i).shadow {
+			return false
+		}
+	}
+	return true
+}
+
+// fallBack decides a group without its store. fault tells that the fallback would refuse the charges as well.
+func (e *Engine) fallBack(s *scratch, g *group, fault bool) (allowed, decided bool) {
 	// The failed take has emptied the decision.
 	if len(s.decision.Outcomes) < len(s.charges) {
 		s.decision.Reset(len(s.charges))
@@ -130,7 +141,7 @@ func (e *Engine) fallBack(s *scratch, g *group) (allowed, decided bool) {
 	for i := g.from; i < g.to; i++ {
 		a := s.appliedOf(i)
 		switch rule := &s.p.rules[a.rule]; {
-		case rule.onError == OnErrorLocal && e.cfg.Fallback != nil:
+		case rule.onError == OnErrorLocal && e.cfg.Fallback != nil && !fault:
 			charges, places = append(charges, s.charges[i]), append(places, i)
 		case rule.onError == OnErrorOpen, rule.shadow:
 			a.dropped = true
@@ -144,13 +155,22 @@ func (e *Engine) fallBack(s *scratch, g *group) (allowed, decided bool) {
 	}
 	// The caller's deadline may be what failed the store; memory needs no time.
 	if err := e.cfg.Fallback.Take(context.WithoutCancel(s.ctx), charges, &s.part); err != nil {
-		return false, false
+		return s.drop(g), s.onlyShadow(g)
 	}
 	g.decided = e.cfg.Fallback
 	for i, at := range places {
 		s.decision.Outcomes[at] = s.part.Outcomes[i]
 	}
 	return s.part.Allowed, true
+}
+
+// drop lets the charges of a group ask for nothing.
+func (s *scratch) drop(g *group) bool {
+	for i := g.from; i < g.to; i++ {
+		s.appliedOf(i).dropped = true
+		s.decision.Outcomes[i].Allowed = true
+	}
+	return true
 }
 
 // giveBack refunds what earlier groups have charged.

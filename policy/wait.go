@@ -1,7 +1,7 @@
 package policy
 
 import (
-	"container/list"
+	fifo "container/list"
 	"context"
 	"errors"
 	"sync"
@@ -30,13 +30,13 @@ type waitLines struct {
 
 	mu    sync.Mutex
 	count int
-	lines map[string]*list.List // of *ticket
+	lines map[string]*fifo.List // of *ticket
 	// tails are the times at which the lines of virtual time end.
 	tails map[string]time.Time
 }
 
 func newWaitLines(most int) *waitLines {
-	return &waitLines{most: most, lines: make(map[string]*list.List), tails: make(map[string]time.Time)}
+	return &waitLines{most: most, lines: make(map[string]*fifo.List), tails: make(map[string]time.Time)}
 }
 
 func (w *waitLines) waiting() int {
@@ -56,7 +56,7 @@ func (w *waitLines) empty(key string) bool {
 type ticket struct {
 	lines *waitLines
 	key   string
-	place *list.Element
+	place *fifo.Element
 	head  chan struct{} // closed when the ticket is at the head
 }
 
@@ -70,7 +70,7 @@ func (w *waitLines) join(key string) (*ticket, error) {
 	w.count++
 	line := w.lines[key]
 	if line == nil {
-		line = list.New()
+		line = fifo.New()
 		w.lines[key] = line
 	}
 	t := &ticket{lines: w, key: key, head: make(chan struct{})}

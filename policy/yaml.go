@@ -15,11 +15,11 @@ import (
 // Bounds of a document.
 const (
 	// MaxDocument is the largest document, in bytes.
-	MaxDocument = 1 << 19
+	MaxDocument = 4 << 20
 	maxDepth    = 16
 	// maxEmptyLines keeps the YAML library quick, which reads empty lines at the head of a block text over and over.
 	maxEmptyLines = 200
-	maxTokens     = 400_000
+	maxTokens     = 1_000_000
 )
 
 type nodeKind uint8

@@ -121,6 +121,9 @@ type Request struct {
 	Body       string
 	// Response is the status that the service answers an allowed request with.
 	Response int
+	// ResponseBytes and ResponseHeader are the size and the header of that answer.
+	ResponseBytes  int64
+	ResponseHeader http.Header
 }
 
 func (Take) action()    {}

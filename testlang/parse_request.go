@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-const requestOptions = "peer=, ip=, user=, dim.NAME=, header.NAME=, cookie.NAME=, body=, host= or response="
+const requestOptions = "peer=, ip=, user=, dim.NAME=, header.NAME=, cookie.NAME=, body=, host=, response=, response.bytes= or response.header.NAME="
 
 // requestOf reads METHOD TARGET and its options.
 func requestOf(words []word) (Action, error) {
@@ -20,7 +20,7 @@ func requestOf(words []word) (Action, error) {
 	r := Request{
 		Method: words[0].plain, Target: words[1].plain, Host: "localhost",
 		Peer: netip.AddrFrom4([4]byte{192, 0, 2, 1}), Header: http.Header{},
-		Dimensions: map[string]string{}, Response: http.StatusOK,
+		Dimensions: map[string]string{}, Response: http.StatusOK, ResponseHeader: http.Header{},
 	}
 	seen := map[string]bool{}
 	for i := range words[2:] {
@@ -30,7 +30,7 @@ func requestOf(words []word) (Action, error) {
 			return nil, faultf(w.column, "%q is not known here: write %s", w.raw, requestOptions)
 		}
 		// A header can come in several lines; anything else has one value.
-		if seen[name] && !strings.HasPrefix(name, "header.") {
+		if seen[name] && !strings.HasPrefix(name, "header.") && !strings.HasPrefix(name, "response.header.") {
 			return nil, faultf(w.column, "%s= stands twice", name)
 		}
 		seen[name] = true
@@ -70,6 +70,10 @@ func (r *Request) set(column int, name, value string) error {
 		return r.setResponse(column, value)
 	}
 	switch {
+	case name == "response.bytes":
+		return r.setResponseBytes(column, value)
+	case strings.HasPrefix(name, "response.header.") && len(name) > len("response.header."):
+		r.ResponseHeader.Add(strings.TrimPrefix(name, "response.header."), value)
 	case sub == "" || kind != "dim" && kind != "header" && kind != "cookie":
 		return faultf(column, "%s= is not known here: write %s", name, requestOptions)
 	case kind == "dim":
@@ -97,6 +101,15 @@ func (r *Request) setResponse(column int, value string) error {
 		return faultf(column, "response=%s is not a status from 100 to 599", value)
 	}
 	r.Response = status
+	return nil
+}
+
+func (r *Request) setResponseBytes(column int, value string) error {
+	bytes, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || bytes < 0 {
+		return faultf(column, "response.bytes=%s is not a number of bytes", value)
+	}
+	r.ResponseBytes = bytes
 	return nil
 }
 

@@ -126,7 +126,7 @@ func TestParsed(t *testing.T) {
 		"version: 1\n"+
 		"at 0s nonsense\n"+
 		"EOT  \n"+
-		"at 0s POST /a?b=c#d peer=::ffff:10.0.0.1 ip=2001:db8::1 user=u dim.tier=vip header.X-A=1 header.x-a=2 cookie.a=1 cookie.b=2 host=Shop:80 body=\"{}\" response=401 -> challenge ip=2001:DB8::1\n"+
+		"at 0s POST /a?b=c#d peer=::ffff:10.0.0.1 ip=2001:db8::1 user=u dim.tier=vip header.X-A=1 header.x-a=2 cookie.a=1 cookie.b=2 host=Shop:80 body=\"{}\" response=401 response.bytes=7 response.header.x-tokens=60 -> challenge ip=2001:DB8::1\n"+
 		"limit c: fixed_window 1/1s\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestParsed(t *testing.T) {
 		t.Errorf("document: got %q", got)
 	}
 	got := fmt.Sprintf("%+v", file.Cases[1].Steps[0].Do)
-	if got != "{Method:POST Host:Shop:80 Target:/a?b=c#d Peer:10.0.0.1 Header:map[Cookie:[a=1; b=2] X-A:[1 2]] Dimensions:map[ip:2001:db8::1 tier:vip user:u] Body:{} Response:401}" {
+	if got != "{Method:POST Host:Shop:80 Target:/a?b=c#d Peer:10.0.0.1 Header:map[Cookie:[a=1; b=2] X-A:[1 2]] Dimensions:map[ip:2001:db8::1 tier:vip user:u] Body:{} Response:401 ResponseBytes:7 ResponseHeader:map[X-Tokens:[60]]}" {
 		t.Errorf("request: got %s", got)
 	}
 }

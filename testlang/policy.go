@@ -28,13 +28,32 @@ func (p *policy) do(ctx context.Context, now time.Time, a Action) answer {
 	if err != nil {
 		return judged(httpverdict.Malformed(err), &r)
 	}
-	v := p.decider.At(now).Decide(ctx, &httpverdict.Request{
+	request := &httpverdict.Request{
 		Method: r.Method, Host: httpverdict.CleanHost(r.Host), Path: path, RawQuery: query, Peer: r.Peer,
 		Header: r.Header.Clone(), Dimensions: r.Dimensions, ContentLength: int64(len(r.Body)),
-	})
+	}
+	if r.Body != "" {
+		request.Body = body(r.Body)
+	}
+	v := p.decider.At(now).Decide(ctx, request)
 	answer := judged(v, &r)
-	v.Finish(ctx, httpverdict.Result{Status: answer.status})
+	result := httpverdict.Result{Status: answer.status, RequestBytes: int64(len(r.Body))}
+	if v.Allowed() {
+		result.Bytes, result.Header = r.ResponseBytes, r.ResponseHeader
+	}
+	v.Finish(ctx, result)
 	return answer
+}
+
+// body is the body of a request, whole from the start.
+type body string
+
+// Peek implements [httpverdict.Peeker].
+func (b body) Peek(_ context.Context, most int) ([]byte, error) {
+	if len(b) > most {
+		return nil, httpverdict.ErrBodyTooLarge
+	}
+	return []byte(b), nil
 }
 
 // unknownDimension returns a dimension that a request sets and the policy does not have, "" if there is none or nobody knows.
