@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"os"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
@@ -15,8 +16,14 @@ func CompilePolicy(_ context.Context, source testlang.PolicySource) (httpverdict
 	if err != nil {
 		return nil, err
 	}
-	return policy.NewEngine(p, source.Limiter, policy.EngineConfig{})
+	return policy.NewEngine(p, source.Limiter, policy.EngineConfig{
+		// A test is of the policy alone: what it does not say of a dimension is not looked up elsewhere.
+		Lookups: policy.Lookups{HashField: nothingFound, HTTPGet: nothingFound},
+		MarkKey: []byte(rand.Text()), Explain: true,
+	})
 }
+
+func nothingFound(context.Context, string, string) (string, bool, error) { return "", false, nil }
 
 func policyOf(source testlang.PolicySource) (*policy.Policy, error) {
 	if source.Path != "" {

@@ -32,7 +32,7 @@ func (d *decoder) decode(root *node) {
 		s.fail(root.pos, "the document must be a mapping that begins with version: 1, not %s", root.describe())
 		return
 	}
-	fields := s.fields(root, &documentMapping)
+	fields := s.fields(root, documentMapping)
 	if n := fields["version"]; n == nil {
 		s.fail(root.pos, "version is missing; write version: 1")
 	} else if text, ok := s.text(n, "version"); ok && text != "1" {
@@ -56,7 +56,7 @@ func (d *decoder) decodeClients(n *node) {
 		return
 	}
 	s := scope{d, "clients"}
-	fields := s.fields(n, &clientsMapping)
+	fields := s.fields(n, clientsMapping)
 	d.p.clients.ipv6Prefix = int(s.integer(fields["ipv6_prefix"], "ipv6_prefix", 64, 1, 128))
 	if proxies := fields["trusted_proxies"]; proxies != nil {
 		d.p.clients.trusted = s.decodeCIDRs(proxies, "trusted_proxies")
@@ -74,7 +74,7 @@ func (d *decoder) decodeResponse(n *node) {
 		return
 	}
 	s := scope{d, "response"}
-	fields := s.fields(n, &responseMapping)
+	fields := s.fields(n, responseMapping)
 	d.p.response.Style = s.oneOf(fields["style"], "style", httpverdict.StyleProblem, httpverdict.StyleEnvelope, httpverdict.StyleTemplate)
 	s.decodeTemplate(n, fields)
 	d.p.response.Origins = s.decodeOrigins(fields["cors_origins"])

@@ -20,7 +20,7 @@ func (s scope) decodeAction(n *node) action {
 		return a
 	}
 	s.where += ": on_deny"
-	fields := s.fields(n, &onDenyMapping)
+	fields := s.fields(n, onDenyMapping)
 	word := s.required(n, fields, "action")
 	words := []string{string(Reject), string(Wait), string(Mark), string(Stale), string(Fallback), string(Challenge), string(WaitingRoom), string(Queue)}
 	a.kind = Action(s.oneOf(word, "action", words...))

@@ -60,7 +60,7 @@ var sources = []struct {
 
 func (s scope) decodeDimension(f field) (dimension, map[string]*node, bool) {
 	before := len(s.problems)
-	fields := s.fields(f.value, &dimensionMapping)
+	fields := s.fields(f.value, dimensionMapping)
 	dim := dimension{name: f.name, fold: s.boolean(fields["fold"], "fold")}
 	found := 0
 	for _, source := range sources {
@@ -124,7 +124,7 @@ func (s scope) decodeTrust(dim *dimension, fields map[string]*node) {
 		return
 	}
 	s.where += ": signed"
-	inner := s.fields(n, &signedMapping)
+	inner := s.fields(n, signedMapping)
 	data, ok := s.readFile(s.required(n, inner, "key_file"), "key_file", maxKeyFile)
 	if !ok {
 		return
@@ -147,7 +147,7 @@ func (s scope) required(n *node, fields map[string]*node, name string) *node {
 func (s scope) decodeJWT(dim *dimension, n *node) {
 	s.where += ": jwt"
 	before := len(s.problems)
-	fields := s.fields(n, &jwtMapping)
+	fields := s.fields(n, jwtMapping)
 	if fields == nil {
 		return
 	}
@@ -242,13 +242,13 @@ func (s scope) decodeReferences(index int, fields map[string]*node) {
 	case dimRedis:
 		s.where += ": redis"
 		n := fields["redis"]
-		inner := s.fields(n, &redisMapping)
+		inner := s.fields(n, redisMapping)
 		dim.lookUp.hash = s.template(s.required(n, inner, "hash"), "hash", &dim)
 		dim.lookUp.field = s.template(s.required(n, inner, "field"), "field", &dim)
 	case dimHTTP:
 		s.where += ": http"
 		n := fields["http"]
-		inner := s.fields(n, &httpMapping)
+		inner := s.fields(n, httpMapping)
 		at := s.required(n, inner, "url")
 		dim.lookUp.url = s.template(at, "url", &dim)
 		s.checkURL(at, &dim.lookUp.url)

@@ -29,13 +29,13 @@ func (d *decoder) decodeDegradation(n *node) {
 		return
 	}
 	s := scope{d, "degradation"}
-	fields := s.fields(n, &degradationMapping)
+	fields := s.fields(n, degradationMapping)
 	if n := fields["l2"]; n != nil {
 		scope{d, "degradation: l2"}.decodeL2(n)
 	}
 	if n := fields["l3"]; n != nil {
 		s := scope{d, "degradation: l3"}
-		allow := s.required(n, s.fields(n, &l3Mapping), "allow")
+		allow := s.required(n, s.fields(n, l3Mapping), "allow")
 		for _, i := range s.listRefs(allow, "allow", true) {
 			d.p.degradation.L3Allow = append(d.p.degradation.L3Allow, d.p.lists[i].name)
 		}
@@ -44,7 +44,7 @@ func (d *decoder) decodeDegradation(n *node) {
 }
 
 func (s scope) decodeL2(n *node) {
-	fields, to := s.fields(n, &l2Mapping), &s.p.degradation
+	fields, to := s.fields(n, l2Mapping), &s.p.degradation
 	to.Automatic = s.boolean(fields["automatic"], "automatic")
 	if n := fields["denied_devices"]; n != nil {
 		to.DeniedDevices = s.percent(n, "denied_devices")
@@ -59,7 +59,7 @@ func (d *decoder) decodeOverload(n *node) {
 		return
 	}
 	s := scope{d, "overload"}
-	fields := s.fields(n, &overloadMapping)
+	fields := s.fields(n, overloadMapping)
 	if n := fields["cpu"]; n != nil {
 		d.p.overload.CPU = s.percent(n, "cpu")
 	}

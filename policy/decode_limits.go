@@ -161,7 +161,7 @@ func (s scope) decodeSchedule(n *node, info *Rule) []schedule.Entry {
 		s := s
 		s.where += ": schedule"
 		before := len(s.problems)
-		fields := s.fields(item, &scheduleMapping)
+		fields := s.fields(item, scheduleMapping)
 		if fields == nil {
 			continue
 		}
@@ -230,7 +230,7 @@ func (s scope) decodeWarmup(n *node, info *Rule) *schedule.Warmup {
 	}
 	s.where += ": warmup"
 	before := len(s.problems)
-	fields := s.fields(n, &warmupMapping)
+	fields := s.fields(n, warmupMapping)
 	from, over := s.required(n, fields, "from"), s.required(n, fields, "over")
 	w := &schedule.Warmup{From: s.percent(from, "from"), Over: s.duration(over, "over")}
 	if len(s.problems) > before || fields == nil {

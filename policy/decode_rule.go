@@ -14,7 +14,7 @@ func (d *decoder) decodeRules(n *node) {
 	seen := make(map[string]bool)
 	for i, item := range (scope{d, ""}).list(n, "rules", maxRules) {
 		s := scope{d, ruleLabel(i, item)}
-		fields := s.fields(item, &ruleMapping)
+		fields := s.fields(item, ruleMapping)
 		if fields == nil {
 			continue
 		}
@@ -142,7 +142,7 @@ func (s scope) decodeLockout(n, key *node) *headgate.Lockout {
 	}
 	s.where += ": lockout"
 	before := len(s.problems)
-	fields := s.fields(n, &lockoutMapping)
+	fields := s.fields(n, lockoutMapping)
 	if fields == nil {
 		return nil
 	}

@@ -41,7 +41,7 @@ func (d *decoder) decodeLists(n *node) {
 func (s scope) decodeList(f field) list {
 	l := list{name: f.name, dim: -1}
 	before := len(s.problems)
-	fields := s.fields(f.value, &listMapping)
+	fields := s.fields(f.value, listMapping)
 	cidrs, values, file, dim := fields["cidrs"], fields["values"], fields["file"], fields["dimension"]
 	sources := 0
 	for _, n := range []*node{cidrs, values, file} {

@@ -142,7 +142,7 @@ func TestLoadOfNoFile(t *testing.T) {
 	for file, want := range map[string]string{
 		"testdata/absent.yaml": "policy testdata/absent.yaml cannot be opened: no such file or directory",
 		"testdata":             "policy testdata is not a file",
-		large:                  "policy " + large + " is larger than 524288 bytes",
+		large:                  "policy " + large + " is larger than 4194304 bytes",
 	} {
 		if _, err := Load(file); err == nil || err.Error() != want {
 			t.Errorf("got %v; want %s", err, want)

@@ -44,7 +44,7 @@ func (s scope) decodeMatch(n *node) match {
 		return m
 	}
 	s.where += ": match"
-	fields := s.fields(n, &matchMapping)
+	fields := s.fields(n, matchMapping)
 	m.ignoreCase = s.boolean(fields["ignore_case"], "ignore_case")
 	if m.ignoreCase && fields["paths"] == nil {
 		s.fail(fields["ignore_case"].pos, "ignore_case is about paths, and there are none")

@@ -21,7 +21,7 @@ func TestDependencySets(t *testing.T) {
 		"pure algorithms":           {[]string{"algo"}, nil},
 		"library, in process":       {[]string{root, "memstore", "middleware/nethttpmw"}, libs(maps, hashing)},
 		"library, on Redis":         {[]string{root, "redisstore", "middleware/nethttpmw"}, libs(redis, []string{"golang.org/x/sys"})},
-		"policy in process":         {[]string{"policy", "memstore", "middleware/nethttpmw"}, libs(yaml, maps, hashing)},
+		"policy in process":         {[]string{"policy", "memstore", "middleware/nethttpmw"}, libs(yaml, cel, celBelow, tokens, lru, unicode, []string{"golang.org/x/sync"}, maps, hashing)},
 		"gateway, whatever decides": {[]string{"gateway"}, libs(network, []string{"golang.org/x/text"})},
 		"tests of limits":           {[]string{"testlang", "memstore"}, libs(maps, hashing)},
 	} {
