@@ -14,7 +14,7 @@ const maxText = 4096
 
 // fields returns the fields of a mapping by name, and reports the unknown, the empty and the doubled, and those that are
 // required and not there.
-func (s scope) fields(n *node, m *mapping) map[string]*node {
+func (s scope) fields(n *node, m mapping) map[string]*node {
 	if n.kind != kindMapping {
 		s.fail(n.pos, "must be a mapping with %s, not %s", few(m.names()), n.describe())
 		return nil

@@ -28,7 +28,7 @@ type form struct {
 	// of is what a formList has, or what the values of formEntries are.
 	of *form
 	// mapping is what a formMapping is.
-	mapping *mapping
+	mapping mapping
 	// key names what the author's names of formEntries are, such as "dimension".
 	key string
 	// single allows a formList of one entry to stand without brackets.
@@ -62,9 +62,9 @@ func entriesOf(key string, of form, most int64) form {
 
 func wordForm(words ...string) form { return form{kind: formWord, words: words} }
 
-func mappingForm(m *mapping) form { return form{kind: formMapping, mapping: m} }
+func mappingForm(m mapping) form { return form{kind: formMapping, mapping: m} }
 
-func (m *mapping) names() []string {
+func (m mapping) names() []string {
 	names := make([]string, len(m.fields))
 	for i := range m.fields {
 		names[i] = m.fields[i].name
@@ -72,7 +72,7 @@ func (m *mapping) names() []string {
 	return names
 }
 
-func (m *mapping) has(name string) bool {
+func (m mapping) has(name string) bool {
 	for i := range m.fields {
 		if m.fields[i].name == name {
 			return true

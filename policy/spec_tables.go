@@ -14,7 +14,7 @@ var (
 	fileForm     = form{kind: formFile}
 )
 
-var documentMapping = &mapping{name: "policy", doc: "The document.", fields: []fieldSpec{
+var documentMapping = mapping{name: "policy", doc: "The document.", fields: []fieldSpec{
 	{name: "version", form: wordForm("1"), required: true, doc: "The version of the language."},
 	{name: "clients", form: mappingForm(clientsMapping), doc: "Who a request comes from."},
 	{name: "dimensions", form: entriesOf("dimension", mappingForm(dimensionMapping), 64), doc: "What keys and lists are built of, beside the built-in ones: ip, ip/N, route, method, path and host."},
@@ -28,12 +28,12 @@ var documentMapping = &mapping{name: "policy", doc: "The document.", fields: []f
 	{name: "overload", form: mappingForm(overloadMapping), doc: "What is done when the process is in danger."},
 }}
 
-var clientsMapping = &mapping{name: "clients", doc: "Who a request comes from.", fields: []fieldSpec{
+var clientsMapping = mapping{name: "clients", doc: "Who a request comes from.", fields: []fieldSpec{
 	{name: "trusted_proxies", form: listOf(textForm, maxListWords), def: "nobody", doc: "Addresses and prefixes of the proxies whose X-Forwarded-For, Forwarded and trusted headers are believed."},
 	{name: "ipv6_prefix", form: form{kind: formInteger, least: 1, most: 128}, def: "64", doc: "How many bits of an IPv6 address make a client."},
 }}
 
-var dimensionMapping = &mapping{name: "dimension", doc: "Where the value of a dimension comes from: exactly one of header, cookie, query, json, jwt, cel, redis and http. A value that is absent, unreadable or there twice is missing.", fields: []fieldSpec{
+var dimensionMapping = mapping{name: "dimension", doc: "Where the value of a dimension comes from: exactly one of header, cookie, query, json, jwt, cel, redis and http. A value that is absent, unreadable or there twice is missing.", fields: []fieldSpec{
 	{name: "header", form: textForm, doc: "The header of this name."},
 	{name: "trusted", form: boolForm, def: "false", doc: "The header is believed from clients.trusted_proxies, and from nobody else. Else a client can write it itself."},
 	{name: "cookie", form: textForm, doc: "The cookie of this name. A client can write it itself unless it is signed."},
@@ -50,11 +50,11 @@ var dimensionMapping = &mapping{name: "dimension", doc: "Where the value of a di
 	{name: "default", form: textForm, doc: "The value where the look-up finds none or fails; for redis and http. Without it the dimension is missing."},
 }}
 
-var signedMapping = &mapping{name: "signed", doc: "The signature of a cookie: VALUE.SIGNATURE, where SIGNATURE is the unpadded base64url text of HMAC-SHA256 over NAME=VALUE.", fields: []fieldSpec{
+var signedMapping = mapping{name: "signed", doc: "The signature of a cookie: VALUE.SIGNATURE, where SIGNATURE is the unpadded base64url text of HMAC-SHA256 over NAME=VALUE.", fields: []fieldSpec{
 	{name: "key_file", form: fileForm, required: true, doc: "A file with the key, at least 16 bytes in one line; further lines are keys that are accepted too."},
 }}
 
-var jwtMapping = &mapping{name: "jwt", doc: "A JSON Web Token. One that is expired, not valid yet, unsigned or signed by another key is missing.", fields: []fieldSpec{
+var jwtMapping = mapping{name: "jwt", doc: "A JSON Web Token. One that is expired, not valid yet, unsigned or signed by another key is missing.", fields: []fieldSpec{
 	{name: "jwks_file", form: fileForm, doc: "A JSON Web Key Set with the public keys."},
 	{name: "key_file", form: fileForm, doc: "A public key in PEM form, or the secret of HS256, HS384 or HS512, at least 32 bytes."},
 	{name: "claim", form: textForm, required: true, doc: "The claim to take, with dots between levels: a text or a whole number."},
@@ -68,24 +68,24 @@ var jwtMapping = &mapping{name: "jwt", doc: "A JSON Web Token. One that is expir
 
 var jwtAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "HS256", "HS384", "HS512"}
 
-var redisMapping = &mapping{name: "redis", doc: "A field of a hash in the Redis of the store.", fields: []fieldSpec{
+var redisMapping = mapping{name: "redis", doc: "A field of a hash in the Redis of the store.", fields: []fieldSpec{
 	{name: "hash", form: textForm, required: true, doc: "The key of the hash, with dimensions in braces: user:{user}. One of them missing makes this one missing."},
 	{name: "field", form: textForm, required: true, doc: "The field of the hash."},
 }}
 
-var httpMapping = &mapping{name: "http", doc: "An HTTP service that is asked by GET. 200 is an answer, 404 and 204 say that there is no value, anything else is a failure.", fields: []fieldSpec{
+var httpMapping = mapping{name: "http", doc: "An HTTP service that is asked by GET. 200 is an answer, 404 and 204 say that there is no value, anything else is a failure.", fields: []fieldSpec{
 	{name: "url", form: textForm, required: true, doc: "http or https, with dimensions in braces, which are escaped: https://users.example.com/tier/{user}"},
 	{name: "json", form: textForm, def: "the whole body", doc: "The field of a JSON answer, with dots between levels."},
 }}
 
-var listMapping = &mapping{name: "list", doc: "A set: exactly one of cidrs, values and file.", fields: []fieldSpec{
+var listMapping = mapping{name: "list", doc: "A set: exactly one of cidrs, values and file.", fields: []fieldSpec{
 	{name: "cidrs", form: listOf(textForm, maxListWords), doc: "Addresses and prefixes. IPv6 goes in quotes."},
 	{name: "dimension", form: nameForm, doc: "The dimension that values, or the lines of the file, are values of."},
 	{name: "values", form: listOf(textForm, maxListWords), doc: "Values of the dimension."},
 	{name: "file", form: fileForm, doc: "A file below the policy's folder: one entry per line, # begins a comment line. It is read again when it changes."},
 }}
 
-var ruleMapping = &mapping{name: "rule", doc: "A rule: match, key and limits, and what is done with a request that is over them.", fields: []fieldSpec{
+var ruleMapping = mapping{name: "rule", doc: "A rule: match, key and limits, and what is done with a request that is over them.", fields: []fieldSpec{
 	{name: "name", form: nameForm, required: true, doc: "The name, which is in answers, metrics and keys."},
 	{name: "match", form: mappingForm(matchMapping), def: "every request", doc: "Which requests the rule is about."},
 	{name: "when", form: celForm, doc: "A condition in CEL on the request. One that fails at run time is true."},
@@ -109,7 +109,7 @@ var ruleMapping = &mapping{name: "rule", doc: "A rule: match, key and limits, an
 	{name: "mode", form: wordForm(string(Enforce), string(Shadow), string(Off)), def: "enforce", doc: "Whether the rule denies, only watches, or is only read."},
 }}
 
-var matchMapping = &mapping{name: "match", doc: "Which requests a rule is about. All fields that are given must match.", fields: []fieldSpec{
+var matchMapping = mapping{name: "match", doc: "Which requests a rule is about. All fields that are given must match.", fields: []fieldSpec{
 	{name: "methods", form: listOf(wordForm(methodNames[:]...), 32), def: "any", doc: "Methods in capitals. HEAD counts as GET."},
 	{name: "hosts", form: listOf(textForm, 1000), def: "any", doc: "Hosts without a port; *.example.com is every host below."},
 	{name: "paths", form: listOf(textForm, 1000), def: "any", doc: "Path patterns: /orders/{id} has a parameter, /static/** is everything below."},
@@ -117,12 +117,12 @@ var matchMapping = &mapping{name: "match", doc: "Which requests a rule is about.
 	{name: "ignore_case", form: boolForm, def: "false", doc: "Whether paths match in any case."},
 }}
 
-var overridesMapping = &mapping{name: "overrides", doc: "Limits in place of the rule's own, by the name of a dimension and its value, or by list.", fields: []fieldSpec{
+var overridesMapping = mapping{name: "overrides", doc: "Limits in place of the rule's own, by the name of a dimension and its value, or by list.", fields: []fieldSpec{
 	{name: "list", form: entriesOf("list", listOf(limitForm, maxLimits), maxLists), doc: "Limits by the name of a list."},
 	{name: "*", form: entriesOf("value", listOf(limitForm, maxLimits), 1000), doc: "Under the name of a dimension: limits by its value. A client can forge none, unless the limits let nothing pass."},
 }}
 
-var scheduleMapping = &mapping{name: "schedule entry", doc: "Limits for a time: either daily, or from and to.", fields: []fieldSpec{
+var scheduleMapping = mapping{name: "schedule entry", doc: "Limits for a time: either daily, or from and to.", fields: []fieldSpec{
 	{name: "daily", form: textForm, doc: "The time of day, from and up to: '19:50-21:00'. One that ends before it begins goes on into the next day."},
 	{name: "zone", form: textForm, def: "UTC", doc: "The time zone of daily."},
 	{name: "from", form: timeForm, doc: "When it begins."},
@@ -131,19 +131,19 @@ var scheduleMapping = &mapping{name: "schedule entry", doc: "Limits for a time: 
 	{name: "ramp", form: durationForm, def: "at once", doc: "The limits move from the rule's own to these over this time, linearly, in steps of 1 s."},
 }}
 
-var warmupMapping = &mapping{name: "warmup", doc: "Limits grow after the policy has come into force.", fields: []fieldSpec{
+var warmupMapping = mapping{name: "warmup", doc: "Limits grow after the policy has come into force.", fields: []fieldSpec{
 	{name: "from", form: percentForm, required: true, doc: "The part of the limits to begin with, 1% to 100%."},
 	{name: "over", form: durationForm, required: true, doc: "How long it takes to the whole, up to 24h."},
 }}
 
-var lockoutMapping = &mapping{name: "lockout", doc: "Denials shut the key. Denials while it is shut do not count and do not extend it.", fields: []fieldSpec{
+var lockoutMapping = mapping{name: "lockout", doc: "Denials shut the key. Denials while it is shut do not count and do not extend it.", fields: []fieldSpec{
 	{name: "after", form: form{kind: formInteger, least: 1, most: headgate.MaxCount}, def: "1", doc: "The number of denials that shut the key."},
 	{name: "within", form: durationForm, doc: "The time in which they must come, counted from the first; needed if after is more than 1."},
 	{name: "for", form: durationForm, required: true, doc: "How long the key is shut. Shut again within this time after it was reopened, it is shut twice as long."},
 	{name: "max", form: durationForm, def: "for", doc: "The longest time that doubling leads to; this long after a reopening it is forgotten."},
 }}
 
-var onDenyMapping = &mapping{name: "on_deny", doc: "What is done with a denied request. If several rules deny, reject beats all; else the rule that asks for the longest wait decides.", fields: []fieldSpec{
+var onDenyMapping = mapping{name: "on_deny", doc: "What is done with a denied request. If several rules deny, reject beats all; else the rule that asks for the longest wait decides.", fields: []fieldSpec{
 	{name: "action", form: wordForm(string(Reject), string(Wait), string(Mark), string(Stale), string(Fallback), string(Challenge), string(WaitingRoom), string(Queue)), required: true,
 		doc: "reject answers with a denial; wait holds the request for its turn; mark lets it pass with a signed header; stale gives the last good answer; fallback gives a ready answer. challenge, waiting_room and queue act as reject in this version."},
 	{name: "max_wait", form: durationForm, def: "2s", doc: "The longest time to hold a request, 1ms to 1m; for wait."},
@@ -155,7 +155,7 @@ var onDenyMapping = &mapping{name: "on_deny", doc: "What is done with a denied r
 	{name: "file", form: fileForm, doc: "A file with the ready answer, up to 1 MB; for fallback."},
 }}
 
-var responseMapping = &mapping{name: "response", doc: "What a denied client sees.", fields: []fieldSpec{
+var responseMapping = mapping{name: "response", doc: "What a denied client sees.", fields: []fieldSpec{
 	{name: "style", form: wordForm("problem", "envelope", "template"), def: "problem", doc: "The body: problem+json (RFC 9457), {code, message, data, timestamp}, or a page of your own."},
 	{name: "template", form: fileForm, doc: "The page, an html/template file; for style template."},
 	{name: "headers", form: listOf(wordForm("ietf", "x-ratelimit"), 2), def: "[ietf]", doc: "The families of rate limit headers."},
@@ -163,23 +163,23 @@ var responseMapping = &mapping{name: "response", doc: "What a denied client sees
 	{name: "cors_origins", form: listOf(textForm, 100), def: "none", doc: "Origins whose pages may read a denial."},
 }}
 
-var degradationMapping = &mapping{name: "degradation", doc: "When the levels L2 and L3 are in force.", fields: []fieldSpec{
+var degradationMapping = mapping{name: "degradation", doc: "When the levels L2 and L3 are in force.", fields: []fieldSpec{
 	{name: "l2", form: mappingForm(l2Mapping), doc: "Lifting the device layer."},
 	{name: "l3", form: mappingForm(l3Mapping), doc: "Letting only listed users pass."},
 }}
 
-var l2Mapping = &mapping{name: "l2", doc: "When the device layer is lifted.", fields: []fieldSpec{
+var l2Mapping = mapping{name: "l2", doc: "When the device layer is lifted.", fields: []fieldSpec{
 	{name: "automatic", form: boolForm, def: "false", doc: "Whether it is lifted without somebody's hand."},
 	{name: "denied_devices", form: percentForm, def: "20%", doc: "The share of distinct devices denied by this layer alone, above which it is lifted."},
 	{name: "for", form: durationForm, def: "1m", doc: "How long the share must be above."},
 	{name: "retry_after", form: durationForm, def: "10m", doc: "After what time the layer is tried again."},
 }}
 
-var l3Mapping = &mapping{name: "l3", doc: "Who passes at L3.", fields: []fieldSpec{
+var l3Mapping = mapping{name: "l3", doc: "Who passes at L3.", fields: []fieldSpec{
 	{name: "allow", form: listOf(nameForm, maxLists), required: true, doc: "Lists whose members pass. A client can forge none of their dimensions."},
 }}
 
-var overloadMapping = &mapping{name: "overload", doc: "What is done when the process is in danger.", fields: []fieldSpec{
+var overloadMapping = mapping{name: "overload", doc: "What is done when the process is in danger.", fields: []fieldSpec{
 	{name: "cpu", form: percentForm, def: "90%", doc: "The share of its processors above which the process is overloaded."},
 	{name: "memory", form: percentForm, def: "85%", doc: "The share of its memory above which the process is overloaded."},
 	{name: "action", form: wordForm("shed", "pass"), def: "shed", doc: "shed answers 503 by priority; pass skips the limits."},

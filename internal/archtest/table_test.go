@@ -8,8 +8,8 @@ const anything = "*"
 
 // Third-party libraries by what they are for. A path stands for all packages below it.
 var (
-	yaml       = []string{"github.com/goccy/go-yaml"}
-	cel        = []string{"cel.dev/cel-go"}
+	yaml = []string{"github.com/goccy/go-yaml"}
+	cel  = []string{"cel.dev/cel-go"}
 	// celBelow is what CEL itself is made of.
 	celBelow = []string{"cel.dev/expr", "github.com/antlr4-go/antlr/v4", "go.yaml.in/yaml/v3", "golang.org/x/exp", "google.golang.org/genproto",
 		"google.golang.org/protobuf", "golang.org/x/text"}
