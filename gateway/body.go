@@ -25,11 +25,20 @@ type pacedBody struct {
 	trailer  http.Header           // those that go on; nil if none are announced
 
 	pace   pace
+	ahead  bool // whether a goroutine reads ahead: trailers are passed on by who reads the end
 	mu     sync.Mutex
 	latest time.Time // when the read that is under way must end, zero if none is
 	over   bool
+	came   int64 // bytes that were read
 	whole  bool  // whether all of it has been read
 	err    error // why the body could not be read, nil for none
+}
+
+// openBody gives a request that has a body its pace.
+func (x *exchange) openBody() {
+	if x.body == nil && hasBody(x.r) {
+		x.body = newPacedBody(x)
+	}
 }
 
 func newPacedBody(x *exchange) *pacedBody {
@@ -72,7 +81,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	if b.left >= 0 {
 		b.left -= int64(n)
 	}
-	b.ended(err)
+	b.ended(n, err)
 	return n, err
 }
 
@@ -97,9 +106,10 @@ func (b *pacedBody) arm(now time.Time) error {
 
 // ended notes the end of a read. At the end of the body it passes the trailers on, and takes the deadline away, which would
 // hit net/http's watch for a client that leaves; after a failure it stays, for nobody waits for the rest.
-func (b *pacedBody) ended(err error) {
+func (b *pacedBody) ended(n int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.came += int64(n)
 	b.latest = time.Time{}
 	if b.over || err == nil {
 		return
@@ -110,11 +120,27 @@ func (b *pacedBody) ended(err error) {
 	}
 	b.whole = true
 	_ = b.setLimit(time.Time{})
+	if !b.ahead {
+		b.passTrailers()
+	}
+}
+
+func (b *pacedBody) passTrailers() {
 	for name := range b.trailer {
 		if values, came := b.from[name]; came {
 			b.trailer[name] = values
 		}
 	}
+}
+
+// read returns how many bytes have come; a nil body has none.
+func (b *pacedBody) read() int64 {
+	if b == nil {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.came
 }
 
 // Close ends reading. It does not close the body below: that would read what the client has not sent yet.

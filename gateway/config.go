@@ -34,7 +34,7 @@ type Config struct {
 	Upstream string
 	// UpstreamTLS is for https; nil verifies the certificate against the system's roots.
 	UpstreamTLS *tls.Config
-	// Decider is the policy. It is refused if it needs what the gateway cannot give: it can wait and release.
+	// Decider is the policy. It is refused if it needs what the gateway cannot give, see Check.
 	Decider httpverdict.Decider
 	// Reserved answers the paths under /_headgate/, which are never forwarded; nil answers 404.
 	Reserved http.Handler
@@ -118,10 +118,12 @@ func (c *Config) validate() error {
 	return Check(c.Decider)
 }
 
-// Check refuses a policy that needs what a gateway cannot give, as New does. It is for a policy that is to take the place of
+// Check refuses a policy that needs what a gateway cannot give, as New does: it can do all that a policy may need of a front.
+// It is for a policy that is to take the place of
 // another behind the same Decider.
 func Check(d httpverdict.Decider) error {
-	return httpverdict.CheckNeeds(d, "gateway", httpverdict.NeedWait, httpverdict.NeedRelease)
+	return httpverdict.CheckNeeds(d, "gateway", httpverdict.NeedWait, httpverdict.NeedRelease, httpverdict.NeedResult,
+		httpverdict.NeedBody, httpverdict.NeedMark)
 }
 
 // upstream is where requests go, in the form that outgoing requests need.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
@@ -19,14 +20,19 @@ type exchange struct {
 	r       *http.Request
 	judged  *httpverdict.Request
 	verdict *httpverdict.Verdict
-	body    *pacedBody // nil without a body
+	body    *pacedBody // nil without a body, and until it is read
 	writes  *pace      // of an HTTP/2 stream
 	websock bool
+
+	looks   sync.Mutex // guards what follows while the policy decides
+	ahead   *httpverdict.PeekedBody
+	decided bool
 
 	start              time.Time
 	upstreamTime, rest time.Duration
 	status             int
 	bytes              int64
+	switched           http.Header // of the answer that began a tunnel
 }
 
 func (x *exchange) Header() http.Header { return x.w.Header() }
@@ -74,7 +80,11 @@ func (x *exchange) serve() {
 		x.fail(faultMalformed("the path * has no meaning for " + x.r.Method))
 		return
 	}
+	if hasBody(x.r) {
+		req.Body = looking{x}
+	}
 	x.verdict = x.g.cfg.Decider.Decide(x.r.Context(), req)
+	x.endLooks()
 	if !x.verdict.Allowed() {
 		x.g.cfg.Renderer.Write(x, x.r, x.verdict)
 		return
@@ -111,8 +121,7 @@ func (x *exchange) serveReserved() {
 		x.fail(faultMalformed("its path cannot be read"))
 		return
 	}
-	if hasBody(x.r) {
-		x.body = newPacedBody(x)
+	if x.openBody(); x.body != nil {
 		r.Body = x.body
 	}
 	x.g.cfg.Reserved.ServeHTTP(x, r)
@@ -126,7 +135,7 @@ func hasBody(r *http.Request) bool {
 func (x *exchange) finish() {
 	x.leaveBody()
 	if x.verdict != nil {
-		x.verdict.Finish(x.r.Context(), httpverdict.Result{Status: x.status, Bytes: x.bytes})
+		x.verdict.Finish(x.r.Context(), x.result())
 	}
 	if x.g.cfg.Observe == nil && x.g.cfg.AccessLog == nil {
 		return
@@ -141,6 +150,17 @@ func (x *exchange) finish() {
 	if x.g.cfg.AccessLog != nil {
 		x.log(&e)
 	}
+}
+
+func (x *exchange) result() httpverdict.Result {
+	res := httpverdict.Result{Status: x.status, Bytes: x.bytes, RequestBytes: x.body.read()}
+	switch {
+	case x.switched != nil:
+		res.Header = x.switched
+	case x.status != 0:
+		res.Header = x.Header()
+	}
+	return res
 }
 
 func (x *exchange) log(e *Event) {

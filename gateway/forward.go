@@ -32,9 +32,7 @@ func (x *exchange) forward() {
 		x.fail(faultLongBody())
 		return
 	}
-	if hasBody(x.r) {
-		x.body = newPacedBody(x)
-	}
+	x.openBody()
 	sent := time.Now()
 	res, err := x.roundTrip()
 	answered := time.Now()

@@ -113,8 +113,10 @@ func hopByHop(name string) bool {
 // headers.
 func (g *Gateway) passes(name string, believed bool) bool {
 	switch name {
-	case "Content-Length", "Host", httpverdict.HeaderID, "X-Real-Ip":
+	case "Content-Length", "Host", httpverdict.HeaderID, httpverdict.HeaderOver, "X-Real-Ip":
 		return false // set anew
+	case "Headgate_over", "Headgate_id": // whatever reads them as the real ones
+		return false
 	case "Forwarded", "X-Original-Url", "X-Rewrite-Url":
 		return believed
 	}

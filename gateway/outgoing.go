@@ -23,7 +23,7 @@ func (x *exchange) outgoing(ctx context.Context) *http.Request {
 	out.RequestURI, out.TransferEncoding, out.Close, out.Trailer = "", nil, false, nil
 	out.Body = nil // nil lets the transport repeat a request on a connection that the service had just closed
 	if x.body != nil {
-		out.Body = x.body
+		out.Body = x.outgoingBody()
 		if out.Trailer = x.body.trailer; out.Trailer != nil {
 			out.ContentLength = -1 // HTTP/1.1 has trailers after chunks only
 		}
@@ -70,6 +70,9 @@ func (x *exchange) outgoingHeader(out http.Header) {
 	setMissing("X-Forwarded-Proto", scheme(x.r))
 	if x.verdict.ID != "" {
 		set(httpverdict.HeaderID, x.verdict.ID)
+	}
+	if x.verdict.Over != "" {
+		set(httpverdict.HeaderOver, x.verdict.Over)
 	}
 	if asksForTrailers(in) {
 		set("Te", "trailers")

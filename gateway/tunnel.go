@@ -47,6 +47,7 @@ func (x *exchange) switchProtocols(w *bufio.Writer, res *http.Response) error {
 	copyHeader(h, res.Header)
 	delete(h, "Content-Length") // 101 has no body
 	x.g.cfg.Renderer.SetHeaders(h, x.verdict)
+	x.switched = h
 	h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
 	if _, err := w.WriteString("HTTP/1.1 101 Switching Protocols\r\n"); err != nil {
 		return err

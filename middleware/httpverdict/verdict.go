@@ -37,8 +37,8 @@ type Request struct {
 // Peeker shows the beginning of a request's body without taking it away: what was read goes on to the service as it came.
 type Peeker interface {
 	// Peek returns the whole body as it was sent, if it has at most that many bytes. It may be called again, also when the
-	// request is over, and answers the same without reading again. The error is [ErrBodyTooLarge], that of the context when
-	// the body comes too slowly, or what reading met.
+	// request is over, and answers the same without reading again; the bytes must not be changed. The error is
+	// [ErrBodyTooLarge], that of the context when the body comes too slowly, what reading met, or [ErrBodyPassed].
 	Peek(ctx context.Context, most int) ([]byte, error)
 }
 

@@ -67,6 +67,20 @@ func Run(t *testing.T, f Front) {
 		{"answers stream", f.NoStreams, testStream},
 		{"connections upgrade", f.NoUpgrades, testUpgrade},
 		{"an unmet need is refused", false, testNeeds},
+		{"the policy looks at the body", false, testPeek},
+		{"a look can be repeated when all is over", false, testPeekAgain},
+		{"a first look can come too late", false, testPeekTooLate},
+		{"a look asks for the body", false, testPeekContinue},
+		{"a look at a slow body ends in time", false, testPeekSlow},
+		{"a slow body that is denied is not awaited", false, testPeekSlowDenied},
+		{"a body that breaks off while it is looked at", false, testPeekBroken},
+		{"marks are the policy's", false, testOver},
+		{"Done tells header and bytes of the request", false, testResult},
+		{"Done tells the header of a denial", false, testDeniedResult},
+		{"a fallback is the answer", false, testFallback},
+		{"a denial as a page", false, testTemplate},
+		{"a denial in the client's language", false, testLanguages},
+		{"a denial that a page of another origin reads", false, testOrigins},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.skip {

@@ -172,7 +172,7 @@ func testNeeds(t *testing.T, b *bench) {
 		t.Errorf("the error %q does not name rule, field and need", s)
 	}
 	if _, err := b.front.Start(t, Setup{Decider: willing{d}, App: http.HandlerFunc(hello), MaxHeld: 1}); err != nil {
-		t.Errorf("a policy that needs wait and release is refused: %v", err)
+		t.Errorf("a policy that needs what every front gives is refused: %v", err)
 	}
 }
 
@@ -180,7 +180,10 @@ func testNeeds(t *testing.T, b *bench) {
 type willing struct{ *demanding }
 
 func (willing) Needs() []httpverdict.Need {
-	return []httpverdict.Need{{Kind: httpverdict.NeedWait, Rule: "a"}, {Kind: httpverdict.NeedRelease, Rule: "b"}}
+	return []httpverdict.Need{
+		{Kind: httpverdict.NeedWait, Rule: "a"}, {Kind: httpverdict.NeedRelease, Rule: "b"}, {Kind: httpverdict.NeedResult, Rule: "c"},
+		{Kind: httpverdict.NeedBody, Rule: "d"}, {Kind: httpverdict.NeedMark, Rule: "e"},
+	}
 }
 
 func (w willing) Decide(ctx context.Context, r *httpverdict.Request) *httpverdict.Verdict {

@@ -3,7 +3,6 @@ package nethttpmw
 import (
 	"errors"
 	"net/http"
-	"net/url"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
@@ -24,10 +23,9 @@ type Config struct {
 }
 
 // New returns a middleware that applies the verdicts of a decider. It refuses a nil decider and one whose policy needs what
-// the middleware cannot give: it can wait and release. The middleware is safe for concurrent use, also over several
-// handlers.
+// the middleware cannot give, see [Check]. The middleware is safe for concurrent use, also over several handlers.
 func New(d httpverdict.Decider, cfg Config) (func(http.Handler) http.Handler, error) {
-	if err := httpverdict.CheckNeeds(d, "nethttpmw", httpverdict.NeedWait, httpverdict.NeedRelease); err != nil {
+	if err := Check(d); err != nil {
 		return nil, err
 	}
 	if cfg.MaxHeld < 0 {
@@ -40,6 +38,13 @@ func New(d httpverdict.Decider, cfg Config) (func(http.Handler) http.Handler, er
 	return func(next http.Handler) http.Handler {
 		return &front{decider: d, next: next, cfg: cfg, holds: holds}
 	}, nil
+}
+
+// Check refuses a policy that needs what the middleware cannot give, as New does: it can do all that a policy may need of a
+// front. It is for a policy that is to take the place of another behind the same Decider.
+func Check(d httpverdict.Decider) error {
+	return httpverdict.CheckNeeds(d, "nethttpmw", httpverdict.NeedWait, httpverdict.NeedRelease, httpverdict.NeedResult,
+		httpverdict.NeedBody, httpverdict.NeedMark)
 }
 
 type front struct {
@@ -55,49 +60,26 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.cfg.Renderer.Write(w, r, httpverdict.Malformed(err))
 		return
 	}
+	b := bodyOf(r)
+	if b != nil {
+		req.Body = b
+	}
 	v := f.decider.Decide(r.Context(), req)
 	if f.cfg.OnVerdict != nil {
 		f.cfg.OnVerdict(r, v)
 	}
-	r = withPath(r, req.Path)
+	x := exchange{front: f, r: r, judged: req, verdict: v, body: b}
+	looked := b.pass()
+	if looked {
+		defer b.abandon(w)
+	}
 	if v.Done == nil {
-		f.apply(w, r, v)
+		x.apply(w)
 		return
 	}
 	rec, w := record(w)
-	rec.finish = &finisher{verdict: v, ctx: r.Context(), rec: rec, head: r.Method == http.MethodHead}
+	rec.finish = &finisher{verdict: v, ctx: r.Context(), rec: rec, body: b, head: r.Method == http.MethodHead}
 	defer rec.finish.handlerOver()
-	f.apply(w, r, v)
+	x.apply(w)
 	rec.finish.returned = true
-}
-
-func (f *front) apply(w http.ResponseWriter, r *http.Request, v *httpverdict.Verdict) {
-	if !v.Allowed() {
-		f.cfg.Renderer.Write(w, r, v)
-		return
-	}
-	if err := f.holds.Wait(r.Context(), v.Wait); err != nil {
-		// Too many are held, or the client has left; in case it was somebody else who ended the context, this is no success.
-		f.cfg.Renderer.Write(w, r, v.Overload())
-		return
-	}
-	f.cfg.Renderer.SetHeaders(w.Header(), v)
-	f.next.ServeHTTP(w, r)
-}
-
-// withPath returns the request with the path that was judged, the request itself if that is its path already.
-func withPath(r *http.Request, clean string) *http.Request {
-	if clean == "*" || r.URL.RawPath == "" && r.URL.Path == clean {
-		return r
-	}
-	u := *r.URL
-	if err := httpverdict.SetPath(&u, clean); err != nil {
-		return r // cannot be: the path comes from CleanPath
-	}
-	if plain := (&url.URL{Path: u.Path}); plain.EscapedPath() == u.RawPath {
-		u.RawPath = "" // as net/http has it where the default encoding says the same
-	}
-	out := *r
-	out.URL = &u
-	return &out
 }

@@ -84,6 +84,7 @@ type finisher struct {
 	verdict  *httpverdict.Verdict
 	ctx      context.Context
 	rec      *recorder
+	body     *body
 	head     bool // whether the answer has no body, whatever the handler writes
 	returned bool // whether the handler came back rather than panicked
 	hijacked bool
@@ -112,7 +113,7 @@ func (f *finisher) report() {
 }
 
 func (f *finisher) result() httpverdict.Result {
-	res := httpverdict.Result{Status: f.rec.status, Bytes: f.rec.bytes}
+	res := httpverdict.Result{Status: f.rec.status, Bytes: f.rec.bytes, RequestBytes: f.body.came()}
 	if f.head {
 		res.Bytes = 0
 	}
@@ -122,6 +123,9 @@ func (f *finisher) result() httpverdict.Result {
 		res.Bytes += f.sent.Load()
 	case res.Status == 0 && f.returned:
 		res.Status = http.StatusOK // net/http answers for a handler that writes nothing
+	}
+	if res.Status != 0 && !f.hijacked {
+		res.Header = f.rec.Header()
 	}
 	return res
 }

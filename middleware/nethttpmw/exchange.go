@@ -1,0 +1,97 @@
+package nethttpmw
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+// exchange is one request under its verdict.
+type exchange struct {
+	front   *front
+	r       *http.Request // as it came
+	judged  *httpverdict.Request
+	verdict *httpverdict.Verdict
+	body    *body // nil for none
+}
+
+func (x *exchange) apply(w http.ResponseWriter) {
+	if !x.verdict.Allowed() {
+		x.deny(w, x.verdict)
+		return
+	}
+	if err := x.front.holds.Wait(x.r.Context(), x.verdict.Wait); err != nil {
+		// Too many are held, or the client has left; in case it was somebody else who ended the context, this is no success.
+		x.deny(w, x.verdict.Overload())
+		return
+	}
+	x.front.cfg.Renderer.SetHeaders(w.Header(), x.verdict)
+	x.front.next.ServeHTTP(w, x.request())
+}
+
+func (x *exchange) deny(w http.ResponseWriter, v *httpverdict.Verdict) {
+	if x.r.ProtoMajor == 1 && x.body.pending() {
+		w.Header().Set("Connection", "close") // else the answer would wait for the rest of the body
+	}
+	x.front.cfg.Renderer.Write(w, x.r, v)
+}
+
+// request returns what the handler gets: the request with the path that was judged, the verdict's mark and no other, and
+// the body as it was looked at or is counted. It is the request itself if nothing of that is to be done.
+func (x *exchange) request() *http.Request {
+	out := x.r
+	own := func() *http.Request {
+		if out == x.r {
+			out = out.WithContext(out.Context())
+		}
+		return out
+	}
+	if looked := x.body.pass(); looked {
+		out = x.body.out
+		out.Body = x.body
+	} else if x.body != nil && x.verdict.Done != nil {
+		own().Body = x.body
+	}
+	if u := cleanURL(x.r.URL, x.judged.Path); u != x.r.URL {
+		own().URL = u
+	}
+	if x.verdict.Over != "" || marked(x.r.Header) {
+		h := maps.Clone(x.r.Header)
+		delete(h, httpverdict.HeaderOver)
+		delete(h, overWithUnderscore)
+		if x.verdict.Over != "" {
+			h[httpverdict.HeaderOver] = []string{x.verdict.Over}
+		}
+		own().Header = h
+	}
+	return out
+}
+
+// overWithUnderscore is what CGI and WSGI applications behind the handler would take for the mark.
+const overWithUnderscore = "Headgate_over"
+
+// marked tells whether a client has sent a mark.
+func marked(h http.Header) bool {
+	_, given := h[httpverdict.HeaderOver]
+	if !given {
+		_, given = h[overWithUnderscore]
+	}
+	return given
+}
+
+// cleanURL returns a URL with the path that was judged, the URL itself if that is its path already.
+func cleanURL(in *url.URL, clean string) *url.URL {
+	if clean == "*" || in.RawPath == "" && in.Path == clean {
+		return in
+	}
+	u := *in
+	if err := httpverdict.SetPath(&u, clean); err != nil {
+		return in // cannot be: the path comes from CleanPath
+	}
+	if plain := (&url.URL{Path: u.Path}); plain.EscapedPath() == u.RawPath {
+		u.RawPath = "" // as net/http has it where the default encoding says the same
+	}
+	return &u
+}
