@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"iter"
 	"math"
 	"time"
 )
@@ -82,22 +83,23 @@ func offsetEnd(at time.Time) int64 {
 	if t := at.UnixMicro(); end.UnixMicro() <= t {
 		// From rules without end ZoneBounds (Go 1.26) computes bounds that are cut to the year, and takes every year to have
 		// 365 days: on the last day of a leap year, in UTC, it names the begin of that day.
-		return floorTo(t, day) + day
+		return midnight(t) + day
 	}
 	return end.UnixMicro()
 }
 
-// part returns the stretches that cover a piece of time, cut to it, out of more of them.
-func part(all []stretch, over span) []stretch {
-	var some []stretch
-	for _, s := range all[firstAfter(all, over.from):] {
-		if s.from >= over.until {
-			break
+// part returns, out of the stretches that cover more, those that cover a piece of time, cut to it.
+func part(all []stretch, over span) iter.Seq[stretch] {
+	return func(yield func(stretch) bool) {
+		for _, s := range all[firstAfter(all, over.from):] {
+			if s.from >= over.until {
+				return
+			}
+			if s.cut(over); !yield(s) {
+				return
+			}
 		}
-		s.cut(over)
-		some = append(some, s)
 	}
-	return some
 }
 
 // firstAfter returns the index of the first stretch that ends after a time.
@@ -129,11 +131,11 @@ func first(clock []stretch, shown int64) int64 {
 	return clock[len(clock)-1].until
 }
 
-// floorTo rounds down to a multiple, also before 1970.
-func floorTo(t, unit int64) int64 {
-	r := t % unit
+// midnight rounds down to a whole day, also before 1970.
+func midnight(t int64) int64 {
+	r := t % day
 	if r < 0 {
-		r += unit
+		r += day
 	}
 	return t - r
 }

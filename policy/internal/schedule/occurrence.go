@@ -16,7 +16,7 @@ func around(t int64) span { return span{t - lookBack, t + lookAhead} }
 
 // place finds the occurrence that holds a time, or the pause between two that does.
 func (d *Daily) place(t int64, clock []stretch) (s span, on bool) {
-	date := floorTo(local(clock, t), day) - earlier*day
+	date := midnight(local(clock, t)) - earlier*day
 	s.from = first(clock, date+d.start)
 	for range earlier + later {
 		o := d.on(date, clock)

@@ -116,17 +116,17 @@ func (p *Plan) dailyWithDaily() (o overlap, found bool) {
 	seen := map[string]bool{}
 	var key []byte
 	for _, t := range changes(clocks) {
-		near := make([][]stretch, len(clocks))
-		for i, clock := range clocks {
-			near[i] = part(clock, span{t - lookBack, t + settled})
-		}
 		// Changes of the same clocks by the same amounts at the same time of day have the same days around them.
-		key = appendKey(key[:0], near, t)
-		if seen[string(key)] {
+		near := span{t - lookBack, t + settled}
+		if key = appendKey(key[:0], clocks, near, t); seen[string(key)] {
 			continue
 		}
 		seen[string(key)] = true
-		if o, found = overlapOf(p.pieces(near, span{t, t + settled})); found {
+		days := make([][]stretch, len(clocks))
+		for i, clock := range clocks {
+			days[i] = slices.Collect(part(clock, near))
+		}
+		if o, found = overlapOf(p.pieces(days, span{t, t + settled})); found {
 			return o, true
 		}
 	}
@@ -162,15 +162,14 @@ func changes(clocks [][]stretch) []int64 {
 	return slices.Compact(all)
 }
 
-// appendKey writes the time of day in UTC, and the clocks as they are around it.
-func appendKey(key []byte, clocks [][]stretch, t int64) []byte {
-	midnight := floorTo(t, day)
-	key = binary.AppendVarint(key, t-midnight)
+// appendKey writes a time of day in UTC, and the clocks as they are around it.
+func appendKey(key []byte, clocks [][]stretch, around span, t int64) []byte {
+	begin := midnight(t)
+	key = binary.AppendVarint(key, t-begin)
 	for _, clock := range clocks {
-		key = binary.AppendUvarint(key, uint64(len(clock)))
-		for _, s := range clock {
-			key = binary.AppendVarint(key, s.from-midnight)
+		for s := range part(clock, around) {
 			key = binary.AppendVarint(key, s.offset)
+			key = binary.AppendVarint(key, s.until-begin)
 		}
 	}
 	return key
@@ -184,7 +183,7 @@ func (p *Plan) pieces(clocks [][]stretch, over span) (all []piece) {
 			continue
 		}
 		clock := clocks[e.zone]
-		for date := floorTo(local(clock, over.from), day) - earlier*day; ; date += day {
+		for date := midnight(local(clock, over.from)) - earlier*day; ; date += day {
 			on := e.daily.on(date, clock)
 			if on.from >= over.until {
 				break

@@ -86,7 +86,7 @@ func TestWarmup(t *testing.T) {
 			t.Errorf("after %s: got %v from %s until %s, want %s from %s until %s", tc.after, got, from.Sub(begin), until.Sub(begin), tc.want, tc.from, tc.until)
 		}
 	}
-	if got, from, until := p.At(begin, time.Time{}); got[0] != base[0] || !from.IsZero() || until != timeOf(future) {
+	if got, from, until := p.At(begin, time.Time{}); got[0] != base[0] || !from.IsZero() || !until.Equal(timeOf(future)) {
 		t.Errorf("without a begin: %v from %s until %s", got, from, until)
 	}
 }
