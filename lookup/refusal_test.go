@@ -3,11 +3,13 @@ package lookup_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/headgate-io/headgate/lookup"
 )
@@ -137,5 +139,29 @@ func TestHTTPErrorsKeepSecrets(t *testing.T) {
 				t.Errorf("%s: the error has %q in it: %v", name, secret, err)
 			}
 		}
+	}
+}
+
+// TestHTTPGarbage: what is no HTTP is an error of bounded length.
+func TestHTTPGarbage(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("SSH-2.0 " + strings.Repeat("水", 2000) + "\r\n"))
+			_ = conn.Close()
+		}
+	}()
+	_, found, err := newHTTP(t, lookup.HTTPConfig{}).Get(t.Context(), "http://"+l.Addr().String(), "")
+	if found || err == nil || len(err.Error()) > 400 || !utf8.ValidString(err.Error()) || !strings.Contains(err.Error(), "malformed HTTP") {
+		t.Errorf("%v, %v", found, err)
 	}
 }

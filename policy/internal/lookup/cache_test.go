@@ -50,7 +50,9 @@ func TestTime(t *testing.T) {
 			{8*time.Second - 1, set("vip"), none, 1},
 			{10 * time.Second, nil, found("vip"), 2},
 			{20 * time.Second, gone, none, 3},
-			{30 * time.Second, set("vip"), found("vip"), 4},
+			{21 * time.Second, set("vip"), none, 3}, // that it had a value is forgotten
+			{30 * time.Second, nil, found("vip"), 4},
+			{31 * time.Second, gone, found("vip"), 4},
 		}},
 		"a failure is remembered for a second": {10 * time.Second, []step{
 			{0, down, failed, 1},

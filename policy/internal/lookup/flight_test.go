@@ -129,6 +129,23 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// TestTimeIsGivenBack: the context of a look-up ends with it, and not only when its time is up.
+func TestTimeIsGivenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := lookup.New(lookup.Config{Keep: time.Minute, Timeout: time.Hour})
+		start, ended := time.Now(), make(chan struct{})
+		c.Get(t.Context(), "u1", func(ctx context.Context) (string, bool, error) {
+			context.AfterFunc(ctx, func() { close(ended) })
+			return "vip", true, nil
+		})
+		<-ended
+		if took := time.Since(start); took != 0 {
+			t.Errorf("its context ended after %s", took)
+		}
+	})
+}
+
 // TestShed: what is over the bound fails at once, or is given what is past its time, and is not remembered.
 func TestShed(t *testing.T) {
 	t.Parallel()
