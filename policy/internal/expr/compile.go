@@ -142,6 +142,8 @@ func (l *language) plan(checked *cel.Ast, tracked bool) (cel.Program, *Error) {
 	options := []cel.ProgramOption{cel.CustomDecoratorV2(zoned), cel.EvalOptions(cel.OptOptimize)}
 	if tracked {
 		options = append(options, cel.CostLimit(MaxCost))
+	} else {
+		options = append(options, cel.CustomDecoratorV2(l.fused))
 	}
 	program, err := l.env.Program(checked, options...)
 	if err == nil {

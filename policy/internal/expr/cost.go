@@ -36,7 +36,7 @@ func (s sizes) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 	if !ok || f.longest == 0 || f.isMap() != (len(path) == 2) {
 		return nil
 	}
-	return &cost.SizeEstimate{Max: f.longest}
+	return &cost.SizeEstimate{Max: uint64(f.longest)}
 }
 
 // EstimateCallCost implements cost.Estimator: calls are estimated by costModels and the library's own models.
@@ -68,7 +68,8 @@ func costModels() []cost.OverloadModel {
 	return append(models, cost.Overload(overloads.StringToString, cost.EvalCost(cost.Const(1)), cost.ResultSize(cost.Arg(0))))
 }
 
-// estimateMatches takes the size of the compiled pattern, which can be far larger than its text: x{999}.
+// estimateMatches takes the size of the compiled pattern, which can be far larger than its text: x{999}. It is no less than
+// what trackMatches counts.
 func estimateMatches(estimator cost.Estimator, target *cost.AstNode, args []cost.AstNode) *cost.CallEstimate {
 	if target == nil || len(args) != 1 || args[0].Expr().Kind() != ast.LiteralKind {
 		return &cost.CallEstimate{CostEstimate: cost.UnknownCostEstimate()}
@@ -80,7 +81,7 @@ func estimateMatches(estimator cost.Estimator, target *cost.AstNode, args []cost
 	}
 	text := cost.EstimateSize(estimator, *target).Add(cost.FixedSizeEstimate(1))
 	scan := text.MultiplyByCostFactor(cost.StringTraversalCostFactor)
-	return &cost.CallEstimate{CostEstimate: scan.MultiplyByCostFactor(float64(states) * regexFactor)}
+	return &cost.CallEstimate{CostEstimate: scan.MultiplyByCostFactor(float64(max(states, len(pattern))) * regexFactor)}
 }
 
 // regexFactor is the part of a step that one state of a pattern costs for ten characters.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cel.dev/cel-go/cel"
 )
 
 // full is a request in which every text is as long as it may be.
@@ -14,6 +16,26 @@ func full() *fake {
 	in.headers.Set("X-App", strings.Repeat(",", MaxValue))
 	in.query["q"] = strings.Repeat("aA", MaxValue/2)
 	return in
+}
+
+// stepsOf counts the steps that an expression takes.
+func stepsOf(t *testing.T, e *Expression, in Input) uint64 {
+	t.Helper()
+	checked, issues := e.language.env.Compile(e.text)
+	if issues.Err() != nil {
+		t.Fatal(issues.Err())
+	}
+	if _, err := e.language.inspect(checked); err != nil {
+		t.Fatal(err)
+	}
+	program, err := e.language.env.Program(checked, cel.CustomDecoratorV2(zoned), cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev := newEvaluation(e.language.fields)
+	ev.in = in
+	_, details, _ := program.Eval(ev)
+	return *details.ActualCost()
 }
 
 // TestTooCostly: what could hold a request up does not compile.
@@ -62,6 +84,9 @@ func TestCostHolds(t *testing.T) {
 		if err != nil {
 			t.Errorf("%.80s: %v", text, err)
 			continue
+		}
+		if steps := stepsOf(t, e, full()); steps > e.MaxSteps() {
+			t.Errorf("%.80s: took %d steps, estimated at %d", text, steps, e.MaxSteps())
 		}
 		start := time.Now()
 		if _, err := e.Bool(full()); err != nil {

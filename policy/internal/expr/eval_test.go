@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -163,8 +164,8 @@ func TestRunTimeErrors(t *testing.T) {
 		`timestamp(dim.tier) < request.time`:                     {Bool, sample(), "invalid RFC 3339 timestamp"},
 		`request.path == "/"`:                                    {Bool, long, "request.path has 8193 bytes; 8192 are looked at"},
 		`request.method == "GET"`:                                {Bool, long, "request.method has 257 bytes; 256 are looked at"},
-		`dim.tier == "vip"`:                                      {Bool, long, "an entry of dim has 8193 bytes; 8192 are looked at"},
-		`request.headers["x-app"] == ""`:                         {Bool, long, "an entry of request.headers has 8193 bytes"},
+		`dim.tier == "vip"`:                                      {Bool, long, "dim has 8193 bytes; 8192 are looked at"},
+		`request.headers["x-app"] == ""`:                         {Bool, long, "request.headers has 8193 bytes"},
 		`request.headers["x-roles"] + "1"`:                       {Text, long, "the result has 8193 bytes; 8192 are allowed"},
 	} {
 		got, err := run(mustCompile(t, text, tc.kind), tc.kind, tc.in)
@@ -268,6 +269,34 @@ func TestConcurrent(t *testing.T) {
 				if got, err := e.Bool(in); err != nil || got != want {
 					t.Errorf("got %v, %v, want %v", got, err, want)
 					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestCompileConcurrently has loops and mistakes beside each other, in a language that nobody has used before.
+func TestCompileConcurrently(t *testing.T) {
+	t.Parallel()
+	l, err := newLanguage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range int64(6) {
+				e, err := l.compile(fmt.Sprintf(`[1, 2].all(x, x > 0) ? request.bytes + %d : 0`, i), Int)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got, err := e.Int(sample()); err != nil || got != 2048+i {
+					t.Errorf("got %d, %v, want %d", got, err, 2048+i)
+				}
+				if _, err := l.compile(`request.metod == "GET"`, Bool); err == nil || !strings.HasSuffix(err.Error(), "nearest is request.method") {
+					t.Errorf("got %v", err)
 				}
 			}
 		})

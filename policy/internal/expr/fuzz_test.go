@@ -40,6 +40,9 @@ func FuzzCompile(f *testing.F) {
 		in := sample()
 		in.headers.Set("X-App", value)
 		in.dims["tier"], in.query["q"], in.path = value, value, value
+		if steps := stepsOf(t, e, in); steps > e.MaxSteps() && len(value) <= MaxValue {
+			t.Errorf("%q: took %d steps, estimated at %d", text, steps, e.MaxSteps())
+		}
 		got, err := run(e, kind, in)
 		if err != nil && (len(err.Error()) > 900 || strings.Contains(err.Error(), "internal error") || strings.Contains(err.Error(), "is of type")) {
 			t.Errorf("%q: %v", text, err)

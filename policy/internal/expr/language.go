@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"errors"
 	"slices"
 	"sync"
 
@@ -25,8 +26,10 @@ type field struct {
 	typ  *cel.Type
 	// input is its word in [Expression.Inputs]; "" for what is not of the request.
 	input string
-	// longest is the most bytes of a text, or of an entry.
-	longest uint64
+	// longest is the most bytes of a text, or of an entry; 0 for what is no text.
+	longest int
+	// read returns a text, or an entry by its name.
+	read func(in Input, entry string) string
 }
 
 func (f field) isMap() bool { return f.typ.Kind() == cel.MapKind }
@@ -52,19 +55,19 @@ const (
 func fields() []field {
 	entries := cel.MapType(cel.StringType, cel.StringType)
 	return []field{
-		{name: nameMethod, typ: cel.StringType, input: "method", longest: maxWord},
-		{name: namePath, typ: cel.StringType, input: "path", longest: MaxValue},
-		{name: nameHost, typ: cel.StringType, input: "host", longest: maxWord},
-		{name: nameIP, typ: cel.StringType, input: "ip", longest: maxWord},
-		{name: nameBytes, typ: cel.IntType, input: "bytes"},
-		{name: nameTime, typ: cel.TimestampType, input: "time"},
-		{name: nameHeaders, typ: entries, input: "headers", longest: MaxValue},
-		{name: nameCookies, typ: entries, input: "cookies", longest: MaxValue},
-		{name: nameQuery, typ: entries, input: "query", longest: MaxValue},
-		{name: nameDimensions, typ: entries, longest: MaxValue},
-		{name: nameStatus, typ: cel.IntType},
-		{name: nameResponseBytes, typ: cel.IntType},
-		{name: nameResponseHeaders, typ: entries, longest: MaxValue},
+		{nameMethod, cel.StringType, "method", maxWord, func(in Input, _ string) string { return in.Method() }},
+		{namePath, cel.StringType, "path", MaxValue, func(in Input, _ string) string { return in.Path() }},
+		{nameHost, cel.StringType, "host", maxWord, func(in Input, _ string) string { return in.Host() }},
+		{nameIP, cel.StringType, "ip", maxWord, func(in Input, _ string) string { return in.IP() }},
+		{nameBytes, cel.IntType, "bytes", 0, nil},
+		{nameTime, cel.TimestampType, "time", 0, nil},
+		{nameHeaders, entries, "headers", MaxValue, func(in Input, entry string) string { return in.Header(entry) }},
+		{nameCookies, entries, "cookies", MaxValue, func(in Input, entry string) string { return in.Cookie(entry) }},
+		{nameQuery, entries, "query", MaxValue, func(in Input, entry string) string { return in.Query(entry) }},
+		{nameDimensions, entries, "", MaxValue, func(in Input, entry string) string { return in.Dimension(entry) }},
+		{nameStatus, cel.IntType, "", 0, nil},
+		{nameResponseBytes, cel.IntType, "", 0, nil},
+		{nameResponseHeaders, entries, "", MaxValue, func(in Input, entry string) string { return in.ResponseHeader(entry) }},
 	}
 }
 
@@ -142,12 +145,19 @@ func newLanguage() (*language, error) {
 		l.words = append(l.words, name)
 	}
 	slices.Sort(l.words)
-	l.evaluated.New = func() any { return newEvaluation() }
+	l.evaluated.New = func() any { return newEvaluation(l.fields) }
 	var err error
-	l.env, err = cel.NewEnv(options...)
-	return l, err
+	if l.env, err = cel.NewEnv(options...); err != nil {
+		return nil, err
+	}
+	// The checker builds a list of all names at the first unknown one, while others may be reading the place where it keeps
+	// it. An unknown name, now, has it built before anyone else comes.
+	if _, issues := l.env.Compile("unknown"); issues.Err() == nil {
+		return nil, errors.New("the checker takes any name")
+	}
+	return l, nil
 }
 
-// shared makes the language when it is first needed: that takes a millisecond, and a policy without expressions has no use
-// for it.
+// shared makes the language when it is first needed: that takes a few milliseconds, and a policy without expressions has no
+// use for it.
 var shared = sync.OnceValues(newLanguage)

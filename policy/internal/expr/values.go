@@ -45,21 +45,13 @@ type evaluation struct {
 	headers, cookies, query, dims, responses entries
 }
 
-func newEvaluation() *evaluation {
+func newEvaluation(fields map[string]field) *evaluation {
 	ev := &evaluation{}
-	for _, each := range []struct {
-		e    *entries
-		name string
-		read func(in Input, name string) string
-	}{
-		{&ev.headers, nameHeaders, func(in Input, name string) string { return in.Header(name) }},
-		{&ev.cookies, nameCookies, func(in Input, name string) string { return in.Cookie(name) }},
-		{&ev.query, nameQuery, func(in Input, name string) string { return in.Query(name) }},
-		{&ev.dims, nameDimensions, func(in Input, name string) string { return in.Dimension(name) }},
-		{&ev.responses, nameResponseHeaders, func(in Input, name string) string { return in.ResponseHeader(name) }},
-	} {
-		*each.e = entries{ev: ev, name: each.name, read: each.read}
-	}
+	ev.headers = entries{ev, fields[nameHeaders]}
+	ev.cookies = entries{ev, fields[nameCookies]}
+	ev.query = entries{ev, fields[nameQuery]}
+	ev.dims = entries{ev, fields[nameDimensions]}
+	ev.responses = entries{ev, fields[nameResponseHeaders]}
 	return ev
 }
 
@@ -68,13 +60,30 @@ var _ cel.Activation = (*evaluation)(nil)
 // Parent implements cel.Activation.
 func (ev *evaluation) Parent() cel.Activation { return nil }
 
+// nameSelf resolves to the evaluation itself. No name in an expression can have an @.
+const nameSelf = "@evaluation"
+
 // ResolveName implements cel.Activation.
 func (ev *evaluation) ResolveName(name string) (any, bool) {
 	switch name {
+	case nameSelf:
+		return ev, true
 	case nameHeaders:
 		return &ev.headers, true
 	case nameDimensions:
 		return &ev.dims, true
+	case nameCookies:
+		return &ev.cookies, true
+	case nameQuery:
+		return &ev.query, true
+	case nameResponseHeaders:
+		return &ev.responses, true
+	}
+	return ev.resolveValue(name)
+}
+
+func (ev *evaluation) resolveValue(name string) (any, bool) {
+	switch name {
 	case nameMethod:
 		return bounded(name, ev.in.Method(), maxWord), true
 	case namePath:
@@ -83,16 +92,6 @@ func (ev *evaluation) ResolveName(name string) (any, bool) {
 		return bounded(name, ev.in.Host(), maxWord), true
 	case nameIP:
 		return bounded(name, ev.in.IP(), maxWord), true
-	case nameCookies:
-		return &ev.cookies, true
-	case nameQuery:
-		return &ev.query, true
-	}
-	return ev.resolveRest(name)
-}
-
-func (ev *evaluation) resolveRest(name string) (any, bool) {
-	switch name {
 	case nameBytes:
 		return types.Int(ev.in.Bytes()), true
 	case nameTime:
@@ -101,8 +100,6 @@ func (ev *evaluation) resolveRest(name string) (any, bool) {
 		return types.Int(ev.in.Status()), true
 	case nameResponseBytes:
 		return types.Int(ev.in.ResponseBytes()), true
-	case nameResponseHeaders:
-		return &ev.responses, true
 	}
 	return nil, false
 }
@@ -110,17 +107,20 @@ func (ev *evaluation) resolveRest(name string) (any, bool) {
 // bounded is a text of the request, or the error that it is too long to look at.
 func bounded(name, value string, longest int) ref.Val {
 	if len(value) > longest {
-		return types.NewErr("%s has %d bytes; %d are looked at", name, len(value), longest)
+		return tooLong(name, value, longest)
 	}
 	return types.String(value)
+}
+
+func tooLong(name, value string, longest int) ref.Val {
+	return types.NewErr("%s has %d bytes; %d are looked at", name, len(value), longest)
 }
 
 // entries is a map from text to text that is read one by one. For the library it is something that can be indexed, not a
 // whole map: a missing entry reads as "", which a map's would not.
 type entries struct {
-	ev   *evaluation
-	name string
-	read func(in Input, name string) string
+	ev    *evaluation
+	field field
 }
 
 var (
@@ -136,11 +136,7 @@ func (e *entries) Get(index ref.Val) ref.Val {
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(index)
 	}
-	value := e.read(e.ev.in, string(name))
-	if len(value) > MaxValue {
-		return types.NewErr("an entry of %s has %d bytes; %d are looked at", e.name, len(value), MaxValue)
-	}
-	return types.String(value)
+	return bounded(e.field.name, e.field.read(e.ev.in, string(name)), e.field.longest)
 }
 
 // IsSet implements traits.FieldTester, for has().
@@ -152,7 +148,7 @@ func (e *entries) Contains(value ref.Val) ref.Val {
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(value)
 	}
-	return types.Bool(e.read(e.ev.in, string(name)) != "")
+	return types.Bool(e.field.read(e.ev.in, string(name)) != "")
 }
 
 // errWhole is what remains of the rest of ref.Val: the walk over the expression lets none of it come about.
