@@ -123,7 +123,7 @@ func TestReloadRefuses(t *testing.T) {
 		t.Errorf("at first: %+v", p)
 	}
 	if before.Process.Version != "v1.2.3" || !before.Process.Ready || before.Process.UptimeSeconds <= 0 || before.Process.Started.IsZero() ||
-		before.Store != (StoreStatus{Name: "memory"}) || "http://"+before.Gateway.Listener.Address != r.url || "http://"+before.Process.Admin.Address != r.admin {
+		before.Store != (StoreStatus{Name: "memory", Reached: true}) || "http://"+before.Gateway.Listener.Address != r.url || "http://"+before.Process.Admin.Address != r.admin {
 		t.Errorf("at first: %+v", before)
 	}
 	overwrite(t, file, "version: 1\nrulse: []\nclientss: {}\n")
@@ -385,7 +385,8 @@ func TestStatusIsReadable(t *testing.T) {
   },
   "store": {
     "name": "memory",
-    "remote": false
+    "remote": false,
+    "reached": true
   },
   "gateway": {
     "listener": {

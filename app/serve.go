@@ -107,7 +107,7 @@ func (s *service) build(ctx context.Context) error {
 		}
 		s.front = withProxyProtocol(s.front, func() *policy.Policy { return s.reloader.guard.Policy() })
 	}
-	s.cfg.Store.Log = s.cfg.Log
+	s.cfg.Store.Log, s.cfg.Store.MayBeAway = s.cfg.Log, true
 	if s.store, err = OpenStore(ctx, s.cfg.Store); err != nil {
 		return err
 	}

@@ -58,6 +58,8 @@ type StoreStatus struct {
 	Name string `json:"name"`
 	// Remote tells that it can be lost while this process lives.
 	Remote bool `json:"remote"`
+	// Reached tells that it has been reached at some time since the start.
+	Reached bool `json:"reached"`
 }
 
 // GatewayStatus is of the gateway.
@@ -86,7 +88,7 @@ func (s *service) status() Status {
 			Version: s.cfg.Version, Started: s.started.UTC(), UptimeSeconds: time.Since(s.started).Seconds(), Ready: s.health.ready.Load(),
 		},
 		Policy: s.reloader.Status(),
-		Store:  StoreStatus{Name: s.store.Name, Remote: s.store.Remote},
+		Store:  StoreStatus{Name: s.store.Name, Remote: s.store.Remote, Reached: s.store.Reached()},
 		Gateway: GatewayStatus{
 			Listener: listenerStatus(s.front, s.tls != nil), Upstream: s.cfg.Upstream,
 			InFlight: stats.InFlight, Tunnels: stats.Tunnels, Held: stats.Held,

@@ -17,6 +17,9 @@ type StoreConfig struct {
 	Secret string
 	// SentinelUsername and SentinelPassword are for the sentinels themselves; by default none.
 	SentinelUsername, SentinelPassword string
+	// MayBeAway opens a remote store that cannot be reached all the same: until it can be, which is tried every second, it
+	// fails at once. One that is reached and refuses, such as for a wrong password, is an error in any case.
+	MayBeAway bool
 	// Log gets what goes wrong; nil discards it.
 	Log *slog.Logger
 }
@@ -30,9 +33,13 @@ type Store struct {
 	// Name says which store it is, with its namespace, and can be shown to anybody.
 	Name string
 	// Remote tells that the store can be lost while this process lives.
-	Remote bool
-	close  func() error
+	Remote  bool
+	reached func() bool
+	close   func() error
 }
+
+// Reached tells whether the store has been reached at some time.
+func (s *Store) Reached() bool { return s.reached == nil || s.reached() }
 
 // Close gives back what the store holds.
 func (s *Store) Close() error { return s.close() }

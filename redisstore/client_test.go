@@ -73,7 +73,7 @@ func TestConnect(t *testing.T) {
 	wrong.Password = "hunter3"
 	own.Client = goRedis{}
 	odd.Namespace = "{"
-	if _, err := redisstore.Connect(t.Context(), wrong); headgate.CodeOf(err) != headgate.CodeUnavailable || strings.Contains(err.Error(), "hunter3") {
+	if _, err := redisstore.Connect(t.Context(), wrong); headgate.CodeOf(err) != headgate.CodeUnavailable || !errors.Is(err, redisstore.ErrRefused) || strings.Contains(err.Error(), "hunter3") {
 		t.Errorf("a wrong password: %v", err)
 	}
 	for _, bad := range []redisstore.Config{own, odd} {

@@ -17,6 +17,15 @@ func newError(code headgate.Code, cause error, format string, args ...any) *head
 // ErrConfig is what the error of a bad Config or URL wraps.
 var ErrConfig = errors.New("bad configuration")
 
+// ErrRefused is what the error of [New] wraps if Redis was reached and refuses for good, such as for a wrong password.
+var ErrRefused = errors.New("refused")
+
+// refusal is an answer of Redis that is for good.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error        { return r.error }
+func (r refusal) Is(target error) bool { return target == ErrRefused }
+
 func configErrorf(format string, args ...any) error {
 	return fmt.Errorf("redisstore: "+format+": %w", append(args, ErrConfig)...)
 }

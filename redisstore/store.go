@@ -66,7 +66,8 @@ var (
 	_ headgate.Timed     = (*Store)(nil)
 )
 
-// New connects to Redis and returns a store. The context bounds connecting only.
+// New connects to Redis and returns a store. The context bounds connecting only. Its error wraps [ErrConfig] or [ErrRefused] if
+// to try again makes no sense.
 func New(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -99,6 +100,9 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 // connectError says why there is no connection. The client's errors have no password in them.
 func connectError(err error) error {
 	if f, hint := judge(err); f != fateUnknown && hint != "" {
+		if f == fateRefused {
+			err = refusal{err}
+		}
 		return newError(headgate.CodeUnavailable, err, "%s", hint)
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

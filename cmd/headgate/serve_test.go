@@ -21,7 +21,8 @@ import (
 // served is a running headgate serve.
 type served struct {
 	cmd    *exec.Cmd
-	guards string // the line that says what is guarded
+	before []string // lines of the log so far
+	guards string   // the line that says what is guarded
 	url    string
 	lines  *bufio.Scanner
 	stdout *bytes.Buffer
@@ -56,6 +57,7 @@ func (s *served) await(t *testing.T, text string) string {
 		if strings.Contains(s.lines.Text(), text) {
 			return s.lines.Text()
 		}
+		s.before = append(s.before, s.lines.Text())
 	}
 	t.Fatalf("the log ended without %q", text)
 	return ""
@@ -187,6 +189,31 @@ func TestReload(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(runtime, "headgate", "*")); err != nil || len(left) > 0 {
 		t.Errorf("what is left: %v, %v", left, err)
+	}
+}
+
+// TestServeStoreAway: a gate whose Redis is down starts, with limits of its own, and says so without a password.
+func TestServeStoreAway(t *testing.T) {
+	t.Parallel()
+	service := startSlow(t)
+	s := startServe(t, []string{"HEADGATE_STORE=redis://me:hunter2@127.0.0.1:1"}, "--upstream", service.url, "--policy", "good.yaml")
+	if warning := s.before[0]; !strings.Contains(warning, "the store cannot be reached yet") || strings.Contains(warning, "hunter2") {
+		t.Errorf("the first line is %s", warning)
+	}
+	for i, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
+		res, err := http.Post(s.url+"/login", "text/plain", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("login %d: got %d, want %d", i, res.StatusCode, want)
+		}
+	}
+	s.signal(t, syscall.SIGTERM)
+	s.await(t, "stopped")
+	if err := s.cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 
