@@ -1,6 +1,10 @@
 package policy
 
-import "github.com/headgate-io/headgate/middleware/httpverdict"
+import (
+	"strings"
+
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
 
 // explain says what became of every rule that applies.
 func (e *Engine) explain(s *scratch, v *httpverdict.Verdict) {
@@ -10,7 +14,7 @@ func (e *Engine) explain(s *scratch, v *httpverdict.Verdict) {
 	for i := range s.applied {
 		a := &s.applied[i]
 		rule := &s.p.rules[a.rule]
-		m := httpverdict.Match{Rule: rule.name, Key: string(s.buf[a.key.from:a.key.to]), Shadow: rule.shadow, Cost: a.cost}
+		m := httpverdict.Match{Rule: rule.name, Key: s.readableKey(rule, a), Shadow: rule.shadow, Cost: a.cost}
 		if a.dropped {
 			m.Skipped = "its store has failed"
 		}
@@ -23,4 +27,33 @@ func (e *Engine) explain(s *scratch, v *httpverdict.Verdict) {
 		}
 		v.Matches = append(v.Matches, m)
 	}
+}
+
+// readableKey returns the key of a rule for people: "ip=198.51.100.9 route=/login", "device missing".
+func (s *scratch) readableKey(rule *rule, a *applied) string {
+	if rule.spec < 0 {
+		return ""
+	}
+	s.route = a.route
+	var b strings.Builder
+	for i, part := range s.p.specs[rule.spec].parts {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(s.readablePart(part))
+	}
+	return b.String()
+}
+
+func (s *scratch) readablePart(part keyPart) string {
+	for _, index := range part {
+		dim := &s.p.dims[index]
+		if value, ok := s.ipText(dim); ok {
+			return dim.name + "=" + string(value)
+		}
+		if value, ok := s.value(index); ok {
+			return dim.name + "=" + clip(value, maxKeyPart)
+		}
+	}
+	return s.p.dims[part[0]].name + " missing"
 }

@@ -536,7 +536,7 @@ rules:
 		got = append(got, line)
 	}
 	want := []string{"app when is false", "user a dimension of the key is missing", "site  fixed_window 9/1h true 8",
-		"trial method=3:GET fixed_window 0/1h false 0 fixed_window 5/1h true 5"}
+		"trial method=GET fixed_window 0/1h false 0 fixed_window 5/1h true 5"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

@@ -81,6 +81,9 @@ func judged(v *httpverdict.Verdict, r *Request) *verdict {
 	if v.Allowed() {
 		return &verdict{v, r.Response}
 	}
+	if v.Fallback != nil {
+		return &verdict{v, v.Fallback.Status}
+	}
 	return &verdict{v, httpverdict.StatusOf(v.Kind)}
 }
 
@@ -125,7 +128,14 @@ func (v *verdict) field(name string) (string, bool) {
 
 func (v *verdict) String() string {
 	if v.Allowed() {
-		return "allow" + show(v, "by", "ip", "remaining", "reset_after")
+		s := "allow" + show(v, "by", "ip", "remaining", "reset_after")
+		if v.Wait > 0 {
+			s += show(v, "wait")
+		}
+		if v.Over != "" {
+			s += " (marked)"
+		}
+		return s
 	}
 	return "deny" + show(v, "by", "status", "ip", "remaining", "retry_after") + " (" + v.Code + ")"
 }

@@ -20,6 +20,8 @@ type Config struct {
 	// [httpverdict.Timed]. nil: a file with a policy fails. If it has a method HasDimension(name string) bool, a line that sets
 	// a dimension which the policy does not have fails: it would test something else than it says.
 	Compile func(ctx context.Context, source PolicySource) (httpverdict.Decider, error)
+	// Trace, if set, is called for every run of every line, in order. It must not keep what it is given.
+	Trace func(Trace)
 	// Namespace begins the name of every slot. Two runs with the same one meet each other's states. Default: random.
 	Namespace string
 }
@@ -34,6 +36,20 @@ type PolicySource struct {
 	Dir string
 	// Limiter is where the policy keeps its states.
 	Limiter headgate.Limiter
+}
+
+// Trace is one run of a line.
+type Trace struct {
+	File string
+	Step *Step
+	// Run counts the runs of the line from 1; At is the offset at which it ran.
+	Run int64
+	At  time.Duration
+	// Got is the answer in the words of the language.
+	Got string
+	// Verdict is the answer of a policy, nil if the line is about limits. Its Matches say what became of each rule, if the
+	// policy was compiled to explain.
+	Verdict *httpverdict.Verdict
 }
 
 // Report is what came of a file.
@@ -179,8 +195,10 @@ func (r *runner) runStep(ctx context.Context, s subject, step *Step) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			check.run(at, s.do(ctx, step.Start.Add(at), step.Do))
+			answer := s.do(ctx, step.Start.Add(at), step.Do)
+			check.run(at, answer)
 			r.report.Runs++
+			r.trace(step, check.runs, at, answer)
 		}
 		if step.To-at < step.Every {
 			break
@@ -190,4 +208,15 @@ func (r *runner) runStep(ctx context.Context, s subject, step *Step) error {
 		r.fail(*f)
 	}
 	return nil
+}
+
+func (r *runner) trace(step *Step, run int64, at time.Duration, a answer) {
+	if r.cfg.Trace == nil {
+		return
+	}
+	t := Trace{File: r.file.Name, Step: step, Run: run, At: at, Got: a.String()}
+	if v, ok := a.(*verdict); ok {
+		t.Verdict = v.Verdict
+	}
+	r.cfg.Trace(t)
 }

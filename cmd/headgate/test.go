@@ -55,7 +55,7 @@ func newTest(std streams) *cobra.Command {
 	flags.StringVar(&f.store, "store", "memory", "where limits are counted: "+app.StoreForms)
 	flags.StringVar(&f.namespace, "namespace", "headgate-test", "keeps users of one Redis apart; each file has a part of its own in it")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "name the files that pass, too")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "explain every line: the rules that matched, their keys and limits, and what was left")
 	return cmd
 }
 
@@ -73,8 +73,13 @@ func runTest(ctx context.Context, std streams, f testFlags, names []string) erro
 	if err != nil {
 		return err
 	}
-	reports, err := runTests(untilSignal(ctx), files, store)
-	if err := errors.Join(err, store.Close()); err != nil {
+	cfg := testlang.Config{Limiter: store.Limiter, Compile: app.CompilePolicy}
+	x := &explainer{out: std.out}
+	if f.verbose && !f.json {
+		cfg.Trace = x.trace
+	}
+	reports, err := runTests(untilSignal(ctx), files, cfg)
+	if err := errors.Join(err, x.err, store.Close()); err != nil {
 		return err
 	}
 	ok, err := showTests(std, reports, f)
@@ -119,10 +124,10 @@ func readTest(name string) ([]byte, error) {
 	return text, err
 }
 
-func runTests(ctx context.Context, files []*testlang.File, store *app.Store) ([]tested, error) {
+func runTests(ctx context.Context, files []*testlang.File, cfg testlang.Config) ([]tested, error) {
 	var all []tested
 	for _, file := range files {
-		report, err := testlang.Run(ctx, file, testlang.Config{Limiter: store.Limiter, Compile: app.CompilePolicy})
+		report, err := testlang.Run(ctx, file, cfg)
 		if errors.Is(err, context.Canceled) {
 			return nil, fmt.Errorf("%s: interrupted", file.Name)
 		}

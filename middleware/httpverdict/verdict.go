@@ -157,7 +157,7 @@ type Match struct {
 	Rule string
 	// Skipped says in a few words why the rule did not apply; "" if it did.
 	Skipped string
-	// Key is the text of its key, "" for one bucket for all.
+	// Key is its key for people, such as "ip=198.51.100.9 route=/login"; "" for one bucket for all.
 	Key string
 	// Shadow tells that the rule only watches.
 	Shadow bool
