@@ -40,6 +40,8 @@ func TestOverlapMessages(t *testing.T) {
 		{"in Ramadan only", daily("23:30-02:00", "Africa/Casablanca"), daily("01:59-02:00", ""), "2026-02-16T01:59:00Z"},
 		{"not even in Ramadan", daily("23:30-02:00", "Africa/Casablanca"), daily("02:00-02:01", ""), ""},
 		{"half an hour", daily("01:00-02:00", "Australia/Lord_Howe"), daily("15:10-15:20", ""), "2026-04-04T15:10:00Z"},
+		// When the clock is set back over 01:30, the entry is not on for a second time; from the next day on it is.
+		{"not before the day after", daily("01:30-01:59", "Australia/Lord_Howe"), daily("17:00-17:20", "Europe/Berlin"), "2026-04-05T15:00:00Z"},
 		{"a sale in the evening", daily("19:50-21:00", "Asia/Shanghai"), once("2026-11-11T20:00:00+08:00", "2026-11-11T20:30:00+08:00"), "2026-11-11T20:00:00+08:00"},
 		{"a sale before the evening", daily("19:50-21:00", "Asia/Shanghai"), once("2026-11-11T19:00:00+08:00", "2026-11-11T19:50:00+08:00"), ""},
 		{"a sale into the evening", daily("19:50-21:00", "Asia/Shanghai"), once("2026-11-11T19:00:00+08:00", "2026-11-11T19:50:00.000001+08:00"), "2026-11-11T19:50:00+08:00"},
