@@ -15,8 +15,11 @@ import (
 func (j *judge) report(log *logCount, files []FileReport, interrupted bool) *Report {
 	r := &Report{
 		Policy: shown(j.now.policy.Name, 200), Interrupted: interrupted, Log: j.logReport(log, files),
-		Total: j.totalOf(j.now, clientHit), Rules: []RuleReport{}, Lists: j.now.tally.listReports(), Suggestions: []Suggestion{}, Series: j.seriesReport(),
+		Total: j.totalOf(j.now, clientHit), Rules: []RuleReport{}, Lists: j.now.tally.listReports(), Suggestions: []Suggestion{},
+		Series: j.seriesReport(j.series.base, widthOf(j.series.width), j.series.points),
 	}
+	from, points := j.closeUp.end()
+	r.Busiest = j.seriesReport(from, 1, points)
 	for _, t := range j.now.tally.rules {
 		r.Rules = append(r.Rules, t.report())
 		r.Suggestions = append(r.Suggestions, t.suggestions()...)
@@ -81,14 +84,13 @@ func (j *judge) differenceReport() *Difference {
 	return &d
 }
 
-func (j *judge) seriesReport() Series {
-	s := Series{SliceS: widthOf(j.series.width), Request: []int64{}, Allowed: []int64{}}
-	if j.requests == 0 {
-		return s
+func (j *judge) seriesReport(from, slice int64, points []point) Series {
+	s := Series{SliceS: slice, Requests: []int64{}, Allowed: []int64{}}
+	if len(points) > 0 {
+		s.From = time.Unix(from, 0).UTC()
 	}
-	s.From = time.Unix(j.series.base, 0).UTC()
-	for _, p := range j.series.points {
-		s.Request = append(s.Request, p.requests)
+	for _, p := range points {
+		s.Requests = append(s.Requests, p.requests)
 		s.Allowed = append(s.Allowed, p.allowed)
 		if j.before != nil {
 			s.Before = append(s.Before, p.before)

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -36,28 +37,56 @@ func writeLog(out io.Writer, seed uint64, lines int) error {
 	w := bufio.NewWriterSize(out, 1<<16)
 	r := rand.New(rand.NewPCG(seed, 1))
 	start := time.Date(2026, 11, 10, 0, 0, 0, 0, time.UTC)
-	day := 24 * time.Hour
-	for i := range lines {
-		// Two thirds of the requests are spread over the day, the rest falls on the rush and the bots' hour.
-		at := time.Duration(float64(day) * float64(i) / float64(lines))
-		writeLine(w, r, start.Add(at), at.Hours())
+	whole := 0.0
+	for second := range 86400 {
+		whole += crowd(second)
+	}
+	written, due := 0, 0.0
+	for second := range 86400 {
+		for due += crowd(second) / whole * float64(lines); float64(written) < due && written < lines; written++ {
+			writeLine(w, r, start.Add(time.Duration(second)*time.Second), second)
+		}
+	}
+	for ; written < lines; written++ { // what rounding has left over
+		writeLine(w, r, start.Add(24*time.Hour-time.Second), 86399)
 	}
 	return w.Flush()
 }
 
-func writeLine(w io.Writer, r *rand.Rand, at time.Time, hour float64) {
+const (
+	rush   = 20 * 3600 // the sale opens
+	farmed = 19 * 3600 // the farm comes, for two hours
+)
+
+// crowd is how many come in a second, in proportion.
+func crowd(second int) float64 {
+	n := 1 - 0.75*math.Cos(2*math.Pi*float64(second-5*3600)/86400)
+	if since := second - rush; since >= 0 && since < 900 {
+		n += 60 * math.Exp(-float64(since)/150)
+	}
+	if isFarm(second) {
+		n += 1.5
+	}
+	return n
+}
+
+func isFarm(second int) bool { return second >= farmed && second < farmed+7200 }
+
+func writeLine(w io.Writer, r *rand.Rand, at time.Time, second int) {
 	ip, method, path, status, agent := shopper(r), "GET", "/", 200, "Mozilla/5.0 (X11; Linux x86_64)"
-	switch n := r.IntN(100); {
-	case hour >= 20 && hour < 21 && n < 40: // the farm
+	switch n := r.Float64() * crowd(second); {
+	case isFarm(second) && n < 1.5: // the farm
 		ip, method, path, status, agent = fmt.Sprintf("203.0.113.%d", r.IntN(60)), "POST", "/login", 401, "python-requests/2.32"
-	case n < 5:
+	case r.IntN(100) < 4:
 		ip, path, agent = "198.51.100.20", fmt.Sprintf("/product/%d", r.IntN(100_000)), "ExampleBot/1.0 (+https://bot.example/)"
-	case n < 8:
+	case r.IntN(100) < 3:
 		method, path, status = "POST", "/login", []int{200, 200, 200, 401}[r.IntN(4)]
-	case n < 10:
+	case r.IntN(100) < 2:
 		method, path = "POST", "/sms"
-	case n < 20:
+	case r.IntN(100) < 10:
 		path = "/cart"
+	case second >= rush && second < rush+900:
+		path = "/product/1"
 	default:
 		path = fmt.Sprintf("/product/%d?ref=%d", r.IntN(2000), r.IntN(9))
 	}

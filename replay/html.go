@@ -21,13 +21,18 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return t.Execute(w, &htmlPage{Report: r, Chart: newChart(&r.Series)})
+	p := &htmlPage{Report: r, Chart: newChart(&r.Series)}
+	if r.Series.SliceS > 1 {
+		p.CloseUp = newChart(&r.Busiest)
+	}
+	return t.Execute(w, p)
 }
 
 // htmlPage is what the template is filled with.
 type htmlPage struct {
 	*Report
-	Chart *chart
+	Chart   *chart
+	CloseUp *chart // nil if the chart shows every second already
 }
 
 // Headline are the figures that come first.
@@ -132,12 +137,15 @@ type tick struct {
 }
 
 func newChart(s *Series) *chart {
-	c := &chart{Width: chartWidth, Height: chartHeight, Unit: fmt.Sprintf("requests per second, each point the mean of %s", periodText(s.SliceS*1e6))}
-	if len(s.Request) == 0 {
+	c := &chart{Width: chartWidth, Height: chartHeight, Unit: "requests per second"}
+	if s.SliceS > 1 {
+		c.Unit += ", each point the mean of " + periodText(s.SliceS*1e6)
+	}
+	if len(s.Requests) == 0 {
 		return c
 	}
-	top := niceTop(float64(maxOf(s.Request)) / float64(s.SliceS))
-	c.Came = c.area(s.Request, s.SliceS, top)
+	top := niceTop(float64(maxOf(s.Requests)) / float64(s.SliceS))
+	c.Came = c.area(s.Requests, s.SliceS, top)
 	c.Allowed = c.area(s.Allowed, s.SliceS, top)
 	c.AllowedLine = c.line(s.Allowed, s.SliceS, top)
 	if len(s.Before) > 0 {
@@ -193,7 +201,7 @@ func (c *chart) area(values []int64, slice int64, top float64) string {
 
 // timeTicks marks round times, about eight of them.
 func timeTicks(s *Series) []tick {
-	length := s.SliceS * int64(len(s.Request))
+	length := s.SliceS * int64(len(s.Requests))
 	steps := [...]int64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 31536000}
 	step := steps[len(steps)-1]
 	for _, candidate := range steps {

@@ -16,6 +16,7 @@ type judge struct {
 	now, before *side // before is nil when there is nothing to compare with
 	clients     clientTally
 	series      series
+	closeUp     closeUp
 	difference  Difference
 	requests    int64
 	first, last int64
@@ -47,6 +48,7 @@ func newJudge(cfg *Config) *judge {
 	j.forgotten = math.MinInt64
 	if cfg.Against != nil {
 		j.before = newSide(cfg.Against)
+		j.before.tally.totals = true
 	}
 	j.fresh()
 	return j
@@ -71,24 +73,19 @@ func (j *judge) judge(ctx context.Context, e *entry) {
 	if !allowed {
 		flags |= clientHit
 	}
-	p := j.series.at(e.at)
-	p.requests++
-	if allowed {
-		p.allowed++
-	}
+	was := false
 	if j.before != nil {
 		if !reused {
 			j.fresh()
 		}
-		was, again := j.before.judge(ctx, e, j.fill(e, j.before.users), client)
-		reused = again
-		if was {
-			p.before++
-		} else {
+		was, reused = j.before.judge(ctx, e, j.fill(e, j.before.users), client)
+		if !was {
 			flags |= clientHitBefore
 		}
 		j.compare(allowed, was)
 	}
+	j.series.at(e.at).add(allowed, was)
+	j.closeUp.at(e.at).add(allowed, was)
 	if !reused {
 		j.fresh()
 	}

@@ -30,6 +30,16 @@ type series struct {
 // point is what came in one slice of time.
 type point struct{ requests, allowed, before int64 }
 
+func (p *point) add(allowed, before bool) {
+	p.requests++
+	if allowed {
+		p.allowed++
+	}
+	if before {
+		p.before++
+	}
+}
+
 // widthOf returns the length of a slice in seconds. Each divides the next, so that slices can be put together.
 func widthOf(index int) int64 {
 	steps := [...]int64{1, 5, 10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 43200, 86400}
@@ -74,4 +84,75 @@ func (s *series) widen() {
 	}
 	s.base, s.points = base, append(s.points[:0], wide...)
 	s.width++
+}
+
+// closeUp keeps the ten minutes around the busiest second, second by second.
+type closeUp struct {
+	ring [closeUpSeconds]point
+	now  int64 // the second that is being counted
+	any  bool
+
+	peak   int64 // requests of the busiest second
+	peakAt int64
+	kept   []point // of the seconds from keptAt on
+	keptAt int64
+}
+
+const closeUpSeconds = 600
+
+// at returns the point of a time. Times never go back.
+func (c *closeUp) at(us int64) *point {
+	second := floorDiv(us, 1e6)
+	if !c.any {
+		c.any, c.now = true, second
+	}
+	for c.now < second {
+		c.pass(second)
+	}
+	return &c.ring[floorMod(c.now, closeUpSeconds)]
+}
+
+// pass goes on to the next second; over a gap that is longer than the ring to its end.
+func (c *closeUp) pass(to int64) {
+	if n := c.ring[floorMod(c.now, closeUpSeconds)].requests; n > c.peak {
+		c.peak, c.peakAt, c.kept = n, c.now, nil
+	}
+	gap := to-c.now > closeUpSeconds
+	if c.kept == nil && (gap || c.now-c.peakAt >= closeUpSeconds/2-1) {
+		c.keep()
+	}
+	if gap {
+		clear(c.ring[:])
+		c.now = to
+		return
+	}
+	c.now++
+	c.ring[floorMod(c.now, closeUpSeconds)] = point{}
+}
+
+// keep copies the ring.
+func (c *closeUp) keep() {
+	c.keptAt = c.now - closeUpSeconds + 1
+	c.kept = make([]point, 0, closeUpSeconds)
+	for s := c.keptAt; s <= c.now; s++ {
+		c.kept = append(c.kept, c.ring[floorMod(s, closeUpSeconds)])
+	}
+}
+
+// end returns the seconds around the busiest one, and when they begin.
+func (c *closeUp) end() (from int64, points []point) {
+	if !c.any {
+		return 0, nil
+	}
+	if n := c.ring[floorMod(c.now, closeUpSeconds)].requests; n > c.peak {
+		c.peak, c.peakAt, c.kept = n, c.now, nil
+	}
+	if c.kept == nil {
+		c.keep()
+	}
+	from, points = c.keptAt, c.kept
+	for len(points) > 1 && points[0].requests == 0 {
+		from, points = from+1, points[1:]
+	}
+	return from, points
 }

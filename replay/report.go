@@ -18,8 +18,10 @@ type Report struct {
 	Lists       []ListReport `json:"lists"`
 	Suggestions []Suggestion `json:"suggestions"`
 	Difference  *Difference  `json:"difference,omitempty"`
-	Series      Series       `json:"series"`
-	Notes       []string     `json:"notes"`
+	// Series is the whole time, Busiest the ten minutes around the busiest second, second by second.
+	Series  Series   `json:"series"`
+	Busiest Series   `json:"busiest"`
+	Notes   []string `json:"notes"`
 }
 
 // LogReport says what was read.
@@ -171,10 +173,10 @@ type RuleDifference struct {
 
 // Series is the traffic over time.
 type Series struct {
-	From    time.Time `json:"from"`
-	SliceS  int64     `json:"slice_s"`
-	Request []int64   `json:"requests"`
-	Allowed []int64   `json:"allowed"`
+	From     time.Time `json:"from"`
+	SliceS   int64     `json:"slice_s"`
+	Requests []int64   `json:"requests"`
+	Allowed  []int64   `json:"allowed"`
 	// Before is what the policy that it is compared with let through.
 	Before []int64 `json:"allowed_before,omitempty"`
 }

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,8 +11,8 @@ import (
 
 // Bounds of what is kept, for all rules together and for one.
 const (
-	trackedKeys    = 150_000
-	mostKeys       = 100_000
+	trackedKeys    = 300_000
+	mostKeys       = 150_000
 	fewestKeys     = 500
 	trackedClients = 2_000_000
 	mostClients    = 200_000
@@ -31,7 +32,7 @@ type ruleTally struct {
 
 	clients sample[bool] // true: hit
 	keys    sample[*keyTally]
-	heavy   *heavy
+	heavy   *heavy // once there are more keys than the sample takes
 }
 
 // keyTally is what is known of one key.
@@ -46,7 +47,6 @@ func newRuleTally(info RuleInfo, rules int) *ruleTally {
 		info:    info,
 		clients: newSample[bool](min(max(trackedClients/max(rules, 1), fewestKeys), mostClients)),
 		keys:    newSample[*keyTally](min(max(trackedKeys/max(rules, 1), fewestKeys), mostKeys)),
-		heavy:   newHeavy(heavyKeys),
 	}
 	for _, l := range info.Limits {
 		t.gauges = append(t.gauges, newGauge(l))
@@ -57,29 +57,33 @@ func newRuleTally(info RuleInfo, rules int) *ruleTally {
 // keptKey is a key as long as it is worth keeping, in memory of its own.
 func keptKey(key string) string { return strings.Clone(clip(key, keptKeyBytes)) }
 
-// see counts one request that the rule was looked at for and applied to. m is as it is after the request is over.
+// see counts one request that the rule applied to. m is as it is after the request is over.
 func (t *ruleTally) see(r *judged, m *httpverdict.Match) {
 	t.requests++
 	t.before.add(r.at)
-	over := overLimit(m)
-	hit := r.rule == t.info.Name && !r.allowed
-	switch {
-	case m.Shadow:
-		if hit = over; over {
-			t.shadowDenied++
-		}
+	switch over := overLimit(m); {
+	case over && m.Shadow:
+		t.shadowDenied++
 	case over:
 		t.over++
 	}
 	if r.allowed {
 		t.after.add(r.at)
-	} else {
-		t.saved++
-		if r.rule == t.info.Name {
-			t.denied++
-		}
+		return
 	}
-	if seen, known := t.clients.items[r.client]; t.clients.wants(r.client) && (!known || hit && !seen) {
+	t.saved++
+	if r.rule == t.info.Name {
+		t.denied++
+	}
+}
+
+// seeWho counts whose request it was.
+func (t *ruleTally) seeWho(r *judged, m *httpverdict.Match) {
+	hit := !r.allowed && r.rule == t.info.Name
+	if m.Shadow {
+		hit = overLimit(m)
+	}
+	if was, known := t.clients.items[r.client]; t.clients.wants(r.client) && (!known || hit && !was) {
 		t.clients.put(r.client, hit)
 	}
 	t.seeKey(r, m, hit)
@@ -87,7 +91,7 @@ func (t *ruleTally) see(r *judged, m *httpverdict.Match) {
 
 func (t *ruleTally) seeKey(r *judged, m *httpverdict.Match, hit bool) {
 	hash := hashText(m.Key)
-	if !t.keys.whole() || hit {
+	if t.heavy != nil {
 		t.heavy.see(hash, m.Key, hit)
 	}
 	if !t.keys.wants(hash) {
@@ -96,7 +100,7 @@ func (t *ruleTally) seeKey(r *judged, m *httpverdict.Match, hit bool) {
 	k := t.keys.items[hash]
 	if k == nil {
 		k = &keyTally{key: keptKey(m.Key), usage: make([]usage, len(t.gauges))}
-		t.keys.put(hash, k)
+		t.addKey(hash, k)
 	}
 	k.requests++
 	if hit {
@@ -110,6 +114,25 @@ func (t *ruleTally) seeKey(r *judged, m *httpverdict.Match, hit bool) {
 			g.add(&k.usage[i], r.at, m.Cost)
 		}
 	}
+}
+
+// addKey takes a key into the sample. When that has every key for the last time, those with the most denials are handed on.
+func (t *ruleTally) addKey(hash uint64, k *keyTally) {
+	if t.heavy == nil && len(t.keys.items) == t.keys.most {
+		t.heavy = newHeavy(heavyKeys)
+		all := slices.SortedFunc(maps.Keys(t.keys.items), func(a, b uint64) int {
+			return t.keys.items[a].compare(t.keys.items[b])
+		})
+		for _, h := range all[:min(len(all), heavyKeys)] {
+			t.heavy.take(h, t.keys.items[h])
+		}
+	}
+	t.keys.put(hash, k)
+}
+
+// compare orders keys by denials, then by requests, the most first.
+func (k *keyTally) compare(o *keyTally) int {
+	return cmp.Or(cmp.Compare(o.denied, k.denied), cmp.Compare(o.requests, k.requests), cmp.Compare(k.key, o.key))
 }
 
 func overLimit(m *httpverdict.Match) bool {
@@ -150,7 +173,7 @@ func (t *ruleTally) report() RuleReport {
 // topKeys returns the keys with the most denials.
 func (t *ruleTally) topKeys() []KeyReport {
 	top := []KeyReport{}
-	if t.keys.whole() {
+	if t.heavy == nil {
 		for _, k := range t.keys.items {
 			if k.denied > 0 {
 				top = append(top, KeyReport{Key: k.key, Requests: k.requests, Denied: k.denied})

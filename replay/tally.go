@@ -31,6 +31,7 @@ type sideTally struct {
 	waited           int64
 	longestWait      time.Duration
 	unexplained      int64
+	totals           bool // of single rules only their totals are asked for
 }
 
 // mostNames bounds the names that a decider may come up with beside the rules that were told.
@@ -72,7 +73,9 @@ func (t *sideTally) see(r *judged, v *httpverdict.Verdict) {
 			continue
 		}
 		if rule := t.rule(m.Rule); rule != nil {
-			rule.see(r, m)
+			if rule.see(r, m); !t.totals {
+				rule.seeWho(r, m)
+			}
 		}
 	}
 }

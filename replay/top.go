@@ -36,6 +36,13 @@ func (h *heavy) see(hash uint64, key string, denied bool) {
 	}
 }
 
+// take takes a key in with what is known of it.
+func (h *heavy) take(hash uint64, k *keyTally) {
+	c := &counter{hash: hash, key: k.key, denied: k.denied, requests: k.requests}
+	h.byHash[hash] = c
+	heap.Push(&h.order, c)
+}
+
 // admit takes a key in, in place of the one with the fewest denials if there is no room.
 func (h *heavy) admit(hash uint64, key string) *counter {
 	if len(h.order) < h.most {
