@@ -30,7 +30,8 @@ type EngineConfig struct {
 	MarkKey []byte
 	// Observer is told what is decided; nil: nobody is.
 	Observer Observer
-	// Explain fills in Verdict.Matches, for tests and replays.
+	// Explain fills in Verdict.Matches, for tests and replays. Of a rule that is charged for the answer, Match.Cost is what
+	// was charged once Verdict.Done has been called; for this there is a Done of denied requests, too, which charges nothing.
 	Explain bool
 	// MaxWaiting is how many requests may wait for their turn at a time, in all rules with on_deny: wait; 0 stands for 1024.
 	MaxWaiting int

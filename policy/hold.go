@@ -45,10 +45,7 @@ func (e *Engine) hold(s *scratch, v *httpverdict.Verdict) {
 			}
 		}
 	}
-	var later *settlement
-	if v.Allowed() && s.decision.Allowed {
-		later = e.settleLater(s)
-	}
+	later := e.settleLater(s, v)
 	switch {
 	case h != nil && later != nil:
 		v.Done = func(ctx context.Context, res httpverdict.Result) {

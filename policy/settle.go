@@ -14,6 +14,10 @@ type settlement struct {
 	parts  []settledRule
 	// values are the dimensions as they were when the request was judged: the body is gone by now.
 	values []dimensionValue
+	// explained, if not nil, is told what each rule was charged; only then there is a settlement of a denied request, which
+	// charges nothing.
+	explained *httpverdict.Verdict
+	denied    bool
 }
 
 // settledRule is one rule to settle, in the store that has checked it.
@@ -22,22 +26,30 @@ type settledRule struct {
 	route   string
 	limiter headgate.Limiter
 	charges []headgate.Charge
+	match   int // its place among the explanations
 }
 
 // settleLater keeps what is needed to settle, nil if nothing is to be settled.
-func (e *Engine) settleLater(s *scratch) *settlement {
+func (e *Engine) settleLater(s *scratch, v *httpverdict.Verdict) *settlement {
+	denied := !v.Allowed() || !s.decision.Allowed
+	if denied && !e.cfg.Explain {
+		return nil
+	}
 	var out *settlement
 	for i := range s.applied {
 		a := &s.applied[i]
 		limiter := s.deciderOf(a)
-		if !a.after || a.dropped || limiter == nil {
+		if !a.after || a.dropped || limiter == nil && !denied {
 			continue
 		}
 		if out == nil {
-			out = &settlement{engine: e, req: s.req}
+			out = &settlement{engine: e, req: s.req, denied: denied}
+			if e.cfg.Explain {
+				out.explained = v
+			}
 		}
 		rule := &s.p.rules[a.rule]
-		part := settledRule{rule: rule, limiter: limiter, route: a.route}
+		part := settledRule{rule: rule, limiter: limiter, route: a.route, match: len(v.Matches) + i} // explain adds the others
 		for _, c := range s.charges[a.first:a.end] {
 			c.Mode, c.Lockout = headgate.Settle, nil
 			part.charges = append(part.charges, c)
@@ -91,7 +103,10 @@ func (t *settlement) settle(ctx context.Context, res httpverdict.Result) {
 		part := &t.parts[i]
 		s.route = part.route
 		cost := s.settledCost(part.rule)
-		if cost == 0 {
+		if t.explained != nil {
+			t.explained.Matches[part.match].Cost = cost
+		}
+		if cost == 0 || t.denied {
 			continue
 		}
 		for i := range part.charges {

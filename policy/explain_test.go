@@ -1,0 +1,58 @@
+package policy
+
+import (
+	"testing"
+
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+// TestExplainWhatTheAnswerCosts: what a rule charges for an answer is known when the request is over, also of one that is
+// denied, and that charges nothing.
+func TestExplainWhatTheAnswerCosts(t *testing.T) {
+	e := mustEngine(t, `
+version: 1
+rules:
+  - {name: site, limits: [fixed_window 9/1h]}
+  - {name: login, key: [ip], limits: [fixed_window 2/1h], count_when: response.status == 401}
+  - {name: traffic, cost: response.bytes, limits: [fixed_window 1000/1h]}
+`, newMemory(t), EngineConfig{Explain: true})
+	for i, c := range []struct {
+		status         int
+		bytes          int64
+		denied         bool
+		login, traffic int64
+	}{
+		{200, 100, false, 0, 100}, {401, 1, false, 1, 1}, {401, 1, false, 1, 1}, {401, 7, true, 1, 7}, {200, 5, true, 0, 5},
+	} {
+		v := e.At(noon).Decide(t.Context(), from("192.0.2.1", "POST /login"))
+		if v.Done == nil {
+			t.Fatalf("request %d: there is no Done", i)
+		}
+		v.Done(t.Context(), httpverdict.Result{Status: c.status, Bytes: c.bytes})
+		costs := map[string]int64{}
+		for _, m := range v.Matches {
+			costs[m.Rule] = m.Cost
+		}
+		if v.Allowed() == c.denied || costs["site"] != 1 || costs["login"] != c.login || costs["traffic"] != c.traffic {
+			t.Errorf("request %d: denied %v, costs %v; want %+v", i, !v.Allowed(), costs, c)
+		}
+	}
+	v := e.At(noon).Decide(t.Context(), from("192.0.2.2", "POST /login"))
+	for _, m := range v.Matches {
+		if m.Rule == "traffic" && m.Limits[0].Outcome.Remaining != 1000-102 {
+			t.Errorf("left of the traffic: %d, want 898: denied requests are not charged", m.Limits[0].Outcome.Remaining)
+		}
+	}
+}
+
+// TestOnlyExplainingSettlesDenials: a front that is not told of denials owes them nothing.
+func TestOnlyExplainingSettlesDenials(t *testing.T) {
+	e := mustEngine(t, `
+version: 1
+rules:
+  - {name: login, key: [ip], limits: [fixed_window 0/1h], count_when: response.status == 401}
+`, newMemory(t), EngineConfig{})
+	if v := e.At(noon).Decide(t.Context(), from("192.0.2.1", "POST /login")); v.Allowed() || v.Done != nil {
+		t.Errorf("allowed %v, Done is there: %v", v.Allowed(), v.Done != nil)
+	}
+}
