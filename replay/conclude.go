@@ -136,6 +136,9 @@ func (s *side) notes() []string {
 	var notes []string
 	name := shown(s.policy.Name, 200)
 	say := func(format string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(format, args...)) }
+	for _, n := range s.policy.Notes {
+		say("%s", shown(n, 400))
+	}
 	if s.policy.Overflowed != nil {
 		if n := s.policy.Overflowed(); n > 0 {
 			say("%d charges found no room for a key of their own and shared one state: denials are too many.", n)
@@ -148,12 +151,12 @@ func (s *side) notes() []string {
 		say("%d verdicts were not explained: the figures by rule lack them.", s.tally.unexplained)
 	}
 	for _, r := range s.tally.rules {
-		notes = append(notes, r.notes(say)...)
+		r.notes(say)
 	}
 	return notes
 }
 
-func (t *ruleTally) notes(say func(string, ...any)) []string {
+func (t *ruleTally) notes(say func(string, ...any)) {
 	rule := strconv.Quote(t.info.Name)
 	for _, g := range t.gauges {
 		if _, ok := g.limit.(headgate.Concurrency); ok && t.requests > 0 {
@@ -162,7 +165,6 @@ func (t *ruleTally) notes(say func(string, ...any)) []string {
 		}
 	}
 	if t.info.Settled && t.requests > 0 {
-		say("rule %s: it is charged by the answers in the log; what a request that is denied would have been answered is taken to be the same.", rule)
+		say("rule %s: it is charged for the answers in the log.", rule)
 	}
-	return nil
 }

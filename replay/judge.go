@@ -152,15 +152,17 @@ func (s *side) judge(ctx context.Context, e *entry, r *httpverdict.Request, clie
 		s.at, s.view = e.at, s.policy.Decider.At(timeOf(e.at))
 	}
 	v := s.view.Decide(ctx, r)
-	one := judged{at: e.at, client: client, allowed: v.Allowed(), rule: v.Rule}
-	reused = true
-	if one.allowed && v.Done != nil {
+	one := judged{at: e.at, client: client, allowed: v.Allowed(), rule: v.Rule, shadow: v.Shadow}
+	one.settled, reused = v.Done == nil, true
+	if v.Done != nil {
+		// Of a denied request, too: the log has the answer that it would have been denied.
 		result := httpverdict.Result{Status: e.status, Bytes: e.bytes, RequestBytes: e.requestBytes}
-		if e.took > 0 && s.mayStay(v) {
+		if one.allowed && e.took > 0 && s.mayStay(v) {
 			s.open.add(openRequest{until: e.at + e.took, verdict: v, result: result})
 			reused = false
 		} else {
 			v.Done(ctx, result)
+			one.settled = true
 		}
 	}
 	s.tally.see(&one, v)

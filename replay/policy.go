@@ -20,6 +20,8 @@ type Policy struct {
 	Forget func(now time.Time)
 	// Overflowed, if not nil, tells how many charges had no state of their own for want of room.
 	Overflowed func() uint64
+	// Notes is what a reader of the report must know of the policy.
+	Notes []string
 }
 
 // RuleInfo is what a report needs to know of a rule.

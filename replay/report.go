@@ -75,7 +75,9 @@ type Total struct {
 	// Waited were let through after a wait, LongestWaitMS the longest in milliseconds.
 	Waited        int64   `json:"waited"`
 	LongestWaitMS float64 `json:"longest_wait_ms"`
-	Money         []Money `json:"money,omitempty"`
+	// Marked were let through over a limit, with a mark for the service.
+	Marked int64   `json:"marked"`
+	Money  []Money `json:"money,omitempty"`
 }
 
 // Money is what requests cost, and what denials saved, in one currency.

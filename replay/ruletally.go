@@ -61,10 +61,10 @@ func keptKey(key string) string { return strings.Clone(clip(key, keptKeyBytes)) 
 func (t *ruleTally) see(r *judged, m *httpverdict.Match) {
 	t.requests++
 	t.before.add(r.at)
-	switch over := overLimit(m); {
-	case over && m.Shadow:
+	switch {
+	case r.watched(t.info.Name):
 		t.shadowDenied++
-	case over:
+	case !m.Shadow && overLimit(m):
 		t.over++
 	}
 	if r.allowed {
@@ -79,10 +79,7 @@ func (t *ruleTally) see(r *judged, m *httpverdict.Match) {
 
 // seeWho counts whose request it was.
 func (t *ruleTally) seeWho(r *judged, m *httpverdict.Match) {
-	hit := !r.allowed && r.rule == t.info.Name
-	if m.Shadow {
-		hit = overLimit(m)
-	}
+	hit := !r.allowed && r.rule == t.info.Name || r.watched(t.info.Name)
 	if was, known := t.clients.items[r.client]; t.clients.wants(r.client) && (!known || hit && !was) {
 		t.clients.put(r.client, hit)
 	}
@@ -189,7 +186,7 @@ func (t *ruleTally) topKeys() []KeyReport {
 	})
 	top = top[:min(len(top), topKeys)]
 	for i := range top {
-		top[i].Key = shown(top[i].Key, keptKeyBytes)
+		top[i].Key = shown(readableKey(top[i].Key), keptKeyBytes)
 	}
 	return top
 }

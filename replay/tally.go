@@ -16,7 +16,11 @@ type judged struct {
 	allowed bool
 	settled bool   // what the request was charged after the answer is known
 	rule    string // that decided
+	shadow  []string
 }
+
+// watched tells whether a shadow rule would have denied the request.
+func (r *judged) watched(rule string) bool { return slices.Contains(r.shadow, rule) }
 
 // sideTally sums up what one policy did.
 type sideTally struct {
@@ -28,7 +32,7 @@ type sideTally struct {
 
 	requests, denied int64
 	before, after    perSecond
-	waited           int64
+	waited, marked   int64
 	longestWait      time.Duration
 	unexplained      int64
 	totals           bool // of single rules only their totals are asked for
@@ -60,6 +64,9 @@ func (t *sideTally) see(r *judged, v *httpverdict.Verdict) {
 		if v.Wait > 0 {
 			t.waited++
 			t.longestWait = max(t.longestWait, v.Wait)
+		}
+		if v.Over != "" {
+			t.marked++
 		}
 	} else {
 		t.deny(v)
@@ -106,7 +113,7 @@ func (t *sideTally) total() Total {
 	total := Total{
 		Requests: t.requests, Allowed: t.requests - t.denied, Denied: t.denied, DenialRate: share(t.denied, t.requests),
 		PeakBefore: t.before.peak, PeakBeforeAt: time.Unix(t.before.at, 0).UTC(), PeakAfter: t.after.peak, Kinds: t.kinds,
-		Waited: t.waited, LongestWaitMS: float64(t.longestWait.Microseconds()) / 1e3,
+		Waited: t.waited, Marked: t.marked, LongestWaitMS: float64(t.longestWait.Microseconds()) / 1e3,
 	}
 	for _, r := range t.rules {
 		if m := r.report().Money; m != nil {

@@ -82,6 +82,9 @@ func (t *Total) lines(before *Total) [][2]string {
 	if t.Waited > 0 {
 		lines = append(lines, [2]string{"Waited", fmt.Sprintf("%s, %s at most", grouped(t.Waited), time.Duration(t.LongestWaitMS*1e6).Round(time.Millisecond))})
 	}
+	if t.Marked > 0 {
+		lines = append(lines, [2]string{"Marked", grouped(t.Marked) + " let through over a limit"})
+	}
 	for _, m := range t.Money {
 		lines = append(lines, [2]string{"Cost", fmt.Sprintf("%s spent, %s saved by denials", m.amount(m.Spent), m.amount(m.Saved))})
 	}
