@@ -1,6 +1,7 @@
 package app
 
 import (
+	"crypto/rand"
 	"log/slog"
 	"time"
 
@@ -29,14 +30,21 @@ func OpenReplay(file string) (*ReplayPolicy, error) {
 	r := &ReplayPolicy{forgetAt: replayKeys / 4, store: memstore.New(memstore.Config{
 		MaxKeys: replayKeys, MaxKeysPerSlot: replayKeys, SweepInterval: -1, Logger: slog.New(slog.DiscardHandler),
 	})}
-	engine, err := policy.NewEngine(p, r.store, policy.EngineConfig{})
+	engine, err := policy.NewEngine(p, r.store, policy.EngineConfig{
+		Explain: true, MarkKey: []byte(rand.Text()),
+		// A replay asks nobody: what the log does not say of a dimension has its default.
+		Lookups: policy.Lookups{HashField: nothingFound, HTTPGet: nothingFound},
+	})
 	if err != nil {
 		_ = r.store.Close() // nothing runs in it
 		return nil, err
 	}
 	r.Policy = replay.Policy{
 		Name: file, Decider: engine, Rules: replayRules(p.Rules()), Forget: r.forget,
-		Overflowed: func() uint64 { return r.store.Stats().Overflowed },
+		Overflowed: func() uint64 { return r.store.Stats().Overflowed }, Unlogged: unlogged(p),
+	}
+	for _, w := range p.Warnings() {
+		r.Policy.Notes = append(r.Policy.Notes, w.Message)
 	}
 	return r, nil
 }
@@ -54,6 +62,42 @@ func (r *ReplayPolicy) forget(now time.Time) {
 	}
 	left := r.store.Stats().Keys
 	r.forgetAt = min(max(replayKeys/4, left+left/4), replayKeys-replayKeys/16)
+}
+
+// unlogged returns the dimensions that keys are built of and that access logs do not have by themselves, with where they
+// come from.
+func unlogged(p *policy.Policy) map[string]string {
+	used := map[string]bool{}
+	for _, r := range p.Rules() {
+		for _, names := range r.KeyDimensions {
+			for _, name := range names {
+				used[name] = true
+			}
+		}
+	}
+	found := map[string]string{}
+	for _, d := range p.Dimensions() {
+		if from := sourceText(d.Source); from != "" && used[d.Name] {
+			found[d.Name] = from
+		}
+	}
+	return found
+}
+
+func sourceText(source string) string {
+	switch source {
+	case "header":
+		return "a header"
+	case "cookie":
+		return "a cookie"
+	case "json":
+		return "the body"
+	case "jwt":
+		return "a token"
+	case "redis", "http":
+		return "a look-up"
+	}
+	return ""
 }
 
 func replayRules(rules []policy.Rule) []replay.RuleInfo {

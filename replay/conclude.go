@@ -136,6 +136,12 @@ func (s *side) notes() []string {
 	var notes []string
 	name := shown(s.policy.Name, 200)
 	say := func(format string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(format, args...)) }
+	for _, dim := range slices.Sorted(maps.Keys(s.policy.Unlogged)) {
+		if !s.set[dim] {
+			say("dimension %s comes from %s, and no line has it: its rules do as missing says (--fields dim.%s=FIELD).",
+				strconv.Quote(dim), s.policy.Unlogged[dim], dim)
+		}
+	}
 	for _, n := range s.policy.Notes {
 		say("%s", shown(n, 400))
 	}

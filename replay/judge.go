@@ -31,12 +31,13 @@ type side struct {
 	tally  *sideTally
 	view   httpverdict.Decider
 	at     int64
-	users  bool // the policy has a dimension "user"
+	users  bool            // the policy has a dimension "user"
+	set    map[string]bool // unlogged dimensions that a line has set all the same
 	open   openRequests
 }
 
 func newSide(p *Policy) *side {
-	s := &side{policy: p, tally: newSideTally(p.Rules), at: math.MinInt64}
+	s := &side{policy: p, tally: newSideTally(p.Rules), at: math.MinInt64, set: map[string]bool{}}
 	if known, ok := p.Decider.(interface{ HasDimension(name string) bool }); ok {
 		s.users = known.HasDimension("user")
 	}
@@ -148,6 +149,11 @@ func (j *judge) fill(e *entry, users bool) *httpverdict.Request {
 // judge asks one policy. reused tells that nothing holds on to the request.
 func (s *side) judge(ctx context.Context, e *entry, r *httpverdict.Request, client uint64) (allowed, reused bool) {
 	s.finishUntil(e.at)
+	for name := range r.Dimensions {
+		if name != "ip" && !s.set[name] {
+			s.set[name] = true
+		}
+	}
 	if e.at != s.at || s.view == nil {
 		s.at, s.view = e.at, s.policy.Decider.At(timeOf(e.at))
 	}

@@ -20,6 +20,8 @@ type Policy struct {
 	Forget func(now time.Time)
 	// Overflowed, if not nil, tells how many charges had no state of their own for want of room.
 	Overflowed func() uint64
+	// Unlogged are dimensions that logs do not have by themselves, with where they come from, such as "a cookie".
+	Unlogged map[string]string
 	// Notes is what a reader of the report must know of the policy.
 	Notes []string
 }

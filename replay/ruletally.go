@@ -178,6 +178,9 @@ func (t *ruleTally) topKeys() []KeyReport {
 		}
 	} else {
 		for _, c := range t.heavy.order {
+			if c.denied == 0 {
+				continue
+			}
 			top = append(top, KeyReport{Key: c.key, Requests: c.requests, Denied: c.denied, Estimated: true})
 		}
 	}

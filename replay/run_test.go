@@ -8,7 +8,7 @@ import (
 
 func TestSmoke(t *testing.T) {
 	var log bytes.Buffer
-	if err := writeLog(&log, 1, 20_000); err != nil {
+	if err := writeLog(&log, 1, 200_000); err != nil {
 		t.Fatal(err)
 	}
 	p, _ := shop(t, "new.yaml", "sliding_log 5/5m")
