@@ -42,6 +42,7 @@ func TestErrors(t *testing.T) {
 		{`request.cookies.exists(c, true)`, `1:1: request.cookies is read by name: request.cookies["sid"]`},
 		{`size(request.query) > 1`, `1:6: request.query is read by name: request.query["q"]`},
 		{`request.headers[""] == ""`, `1:17: no header can have the name ""`},
+		{`request.headers["host"] == ""`, `1:17: the header Host is request.host`},
 		{`"a b" in request.headers`, `1:1: no header can have the name "a b"`},
 		{`has(request.method)`, `1:5: has takes an entry, such as has(dim.tier); compare others with '' or 0`},
 		{`has(dim)`, `1:5: has takes an entry, such as has(dim.tier)`},

@@ -15,7 +15,7 @@ func TestFused(t *testing.T) {
 	for _, text := range []string{
 		`request.method == "POST"`, `request.method != "POST"`, `"POST" == request.method`, `"GET" != request.method`,
 		`request.path == "/api/v2/pay"`, `request.host == ""`, `request.ip != "198.51.100.7"`,
-		`request.headers["x-app"] == "web/2.1"`, `request.headers["x-twice"] == ""`, `request.headers.host != ""`,
+		`request.headers["x-app"] == "web/2.1"`, `request.headers["x-twice"] == ""`, `request.headers.x != ""`,
 		`dim.tier == "vip"`, `dim["user-id"] != "u-17"`, `"vip" == dim.tier`, `dim.none == ""`, `.dim.tier == "vip"`,
 		`request.cookies["sid"] == "s-1"`, `request.query["q"] != "tea"`, `response.headers["x-tokens"] == "77"`,
 		`(dim.tier == "vip") == true`, `dim.tier == "a" || request.path == "b"`, `dim.tier == "a" ? true : request.path != "b"`,

@@ -170,10 +170,14 @@ func (in *inspector) entry(f field, name string, at ast.Expr) string {
 			in.found.dimensions[name] = placeOf(in.checked, at.ID())
 		}
 	case nameHeaders, nameResponseHeaders:
-		if !isToken(name) {
+		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		switch {
+		case !isToken(name):
 			in.fail(at, "no header can have the name %q", clip(name))
+		case f.name == nameHeaders && canonical == "Host":
+			in.fail(at, "the header Host is %s", nameHost) // net/http takes it out of the headers
 		}
-		return textproto.CanonicalMIMEHeaderKey(name)
+		return canonical
 	}
 	if name == "" {
 		in.fail(at, "the name of the entry is empty")
