@@ -224,12 +224,12 @@ func (s *scanner) value(level int) bool {
 }
 
 func (s *scanner) enter(first byte, level int) bool {
-	if s.depth == maxDepth || level == len(s.path) || level != offPath && first == '[' {
+	if s.depth == maxDepth || level == len(s.path) {
 		return false
 	}
 	end := byte('}')
 	if first == '[' {
-		end = ']'
+		end = ']' // no element of an array is on the path
 	}
 	s.open[s.depth] = container{end: end, level: level, first: s.keys.count}
 	s.depth++

@@ -76,6 +76,14 @@ func signedByHand(key any, header, claims string) string {
 	return text + "." + rawURL.EncodeToString(signature)
 }
 
+// unencoded signs the claims as they are, which a header can ask for (RFC 7797).
+func unencoded(header, claims string) string {
+	head := rawURL.EncodeToString([]byte(header))
+	sum := sha256.Sum256([]byte(head + "." + claims))
+	signature := must(rsa.SignPKCS1v15(nil, rsaKey(), crypto.SHA256, sum[:]))
+	return head + "." + rawURL.EncodeToString([]byte(claims)) + "." + rawURL.EncodeToString(signature)
+}
+
 func publicPEM(t testing.TB, key any) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(key)
@@ -222,6 +230,8 @@ func TestJWTHostileTokens(t *testing.T) {
 		{"critical headers, none", header(`{"alg":"RS256","crit":[]}`)},
 		{"a payload that is not encoded", header(`{"alg":"RS256","crit":["b64"],"b64":false}`)},
 		{"a payload that is not encoded, not critical", header(`{"alg":"RS256","b64":false}`)},
+		{"a payload that is not encoded, signed so", unencoded(`{"alg":"RS256","b64":false}`, claims)},
+		{"a payload that is said to be encoded", header(`{"alg":"RS256","b64":true}`)},
 		{"b64, true", header(`{"alg":"RS256","b64":true,"crit":["b64"]}`)},
 		{"a nested token", header(`{"alg":"RS256","cty":"JWT"}`)},
 		{"a nested token, in small letters", header(`{"alg":"RS256","cty":"application/jwt"}`)},
