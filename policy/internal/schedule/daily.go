@@ -25,7 +25,7 @@ func ParseDaily(text, zone string) (*Daily, error) {
 	d := &Daily{text: text}
 	var err error
 	if d.start, d.end, err = parseTimes(text); err != nil {
-		return nil, fmt.Errorf("daily %q: %w", clip(text), err)
+		return nil, fmt.Errorf("%q: %w", clip(text), err)
 	}
 	if d.loc, err = loadZone(zone); err != nil {
 		return nil, err
@@ -104,16 +104,16 @@ func ParseTime(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	switch {
 	case err == nil && t.Nanosecond()%1000 != 0:
-		return time.Time{}, fmt.Errorf("time %q is finer than a microsecond; nearest is %s", clip(text), t.Truncate(time.Microsecond).Format(time.RFC3339Nano))
+		return time.Time{}, fmt.Errorf("%q is finer than a microsecond; nearest is %s", clip(text), t.Truncate(time.Microsecond).Format(time.RFC3339Nano))
 	case err == nil && (t.Before(timeOf(past)) || t.After(timeOf(future))):
-		return time.Time{}, fmt.Errorf("time %q is outside the years 1 to 9999", clip(text))
+		return time.Time{}, fmt.Errorf("%q is outside the years 1 to 9999", clip(text))
 	case err == nil:
 		return t, nil
 	}
 	if t, ok := withoutOffset(text); ok {
-		return time.Time{}, fmt.Errorf("time %q has no offset from UTC; write one such as %s", clip(text), t.Format(time.RFC3339Nano))
+		return time.Time{}, fmt.Errorf("%q has no offset from UTC; write one such as %s", clip(text), t.Format(time.RFC3339Nano))
 	}
-	return time.Time{}, fmt.Errorf("time %q is not a date and time with an offset; write it like 2026-11-11T00:00:00+08:00", clip(text))
+	return time.Time{}, fmt.Errorf("%q is not a date and time with an offset; write it like 2026-11-11T00:00:00+08:00", clip(text))
 }
 
 // withoutOffset reads the forms in which people forget the offset.

@@ -49,11 +49,11 @@ func TestParseDaily(t *testing.T) {
 func TestParseDailyErrors(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, zone, want string }{
-		{"", "", `daily "": it is not a start and an end; write it like 19:50-21:00`},
-		{"19:50", "", `daily "19:50": it is not a start and an end; write it like 19:50-21:00`},
-		{"19:50–21:00", "", `daily "19:50–21:00": it is not a start and an end; write it like 19:50-21:00`},
-		{"19-21", "", `daily "19-21": "19" is not a time of day; write it like 19:50 or 19:50:30`},
-		{"9:50-21:00", "", `daily "9:50-21:00": "9:50" is not a time of day; write two digits each, like 09:05`},
+		{"", "", `"": it is not a start and an end; write it like 19:50-21:00`},
+		{"19:50", "", `"19:50": it is not a start and an end; write it like 19:50-21:00`},
+		{"19:50–21:00", "", `"19:50–21:00": it is not a start and an end; write it like 19:50-21:00`},
+		{"19-21", "", `"19-21": "19" is not a time of day; write it like 19:50 or 19:50:30`},
+		{"9:50-21:00", "", `"9:50-21:00": "9:50" is not a time of day; write two digits each, like 09:05`},
 		{"+9:50-21:00", "", `"+9:50" is not a time of day; write two digits each, like 09:05`},
 		{"19:50-21:00-22:00", "", `"21:00-22:00" is not a time of day; write two digits each, like 09:05`},
 		{"19:50pm-21:00", "", `"19:50pm" is not a time of day; write two digits each, like 09:05`},
@@ -99,7 +99,7 @@ func TestParseTime(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                               `time "" is not a date and time with an offset; write it like 2026-11-11T00:00:00+08:00`,
+		"":                               `"" is not a date and time with an offset; write it like 2026-11-11T00:00:00+08:00`,
 		"2026-11-11T00:00:00":            "has no offset from UTC; write one such as 2026-11-11T00:00:00+08:00",
 		"2026-11-11 20:00":               "has no offset from UTC; write one such as 2026-11-11T20:00:00+08:00",
 		"2026-11-11":                     "has no offset from UTC; write one such as 2026-11-11T00:00:00+08:00",

@@ -35,10 +35,10 @@ type entry struct {
 // different zones. Another error is of the warm-up, or of the whole list.
 func New(base []headgate.Limit, entries []Entry, warm *Warmup) (*Plan, error) {
 	if slices.Contains(base, nil) {
-		return nil, errors.New("schedule: a base limit is missing")
+		return nil, errors.New("a base limit is missing")
 	}
 	if len(entries) > MaxEntries {
-		return nil, fmt.Errorf("schedule: %d entries are too many; %d are allowed", len(entries), MaxEntries)
+		return nil, fmt.Errorf("%d entries are too many; %d are allowed", len(entries), MaxEntries)
 	}
 	p := &Plan{base: slices.Clone(base)}
 	for i := range entries {
