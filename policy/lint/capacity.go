@@ -31,7 +31,7 @@ func capacityExceeded(s *subject) []note {
 			continue
 		}
 		notes = append(notes, note{rule: worst.rule, at: c.Position,
-			message: fmt.Sprintf("%s requests can reach %s within %s, which is said to bear %s",
+			message: fmt.Sprintf("up to %s requests can reach %s within %s; it is said to bear %s",
 				grouped(worst.units), c.Path, period(over), ratText(bear)),
 			reason:     fmt.Sprintf("rule %q bounds the path best, with %s", worst.rule.Name, strings.Join(worst.parts, "; ")),
 			suggestion: fmt.Sprintf("add a rule without a key for %s with limits: [%s], or make rule %q stricter", c.Path, fitting(bear, over), worst.rule.Name),
@@ -54,7 +54,7 @@ func capacityUnbounded(s *subject) []note {
 			reason = "of the rules without a key, " + strings.Join(part, ", ")
 		}
 		notes = append(notes, note{at: c.Position,
-			message:    fmt.Sprintf("nothing bounds what reaches %s, which is said to bear %s in %s", c.Path, ratText(bear), period(over)),
+			message:    fmt.Sprintf("nothing bounds what reaches %s; it is said to bear %s in %s", c.Path, ratText(bear), period(over)),
 			reason:     reason,
 			suggestion: fmt.Sprintf("add a rule without key, methods and conditions: {match: {paths: ['%s']}, limits: [%s]}", c.Path, fitting(bear, over)),
 		})
@@ -131,8 +131,11 @@ func (r *rule) worst(path pattern, over time.Duration) *worstCase {
 		}
 	}
 	w.multiply(r, path)
-	if r.Store == policy.Local {
+	switch r.Store {
+	case policy.Local:
 		w.parts = append(w.parts, "in each process, since its store is local")
+	case policy.Leased:
+		w.parts = append(w.parts, "and what leases hold for a second")
 	}
 	return w
 }
@@ -230,13 +233,14 @@ func stated(l headgate.Limit) (*big.Rat, time.Duration) {
 	return big.NewRat(num, max(den, 1)), b.Rate().Period()
 }
 
-// fitting returns a limit that admits no more than a path bears: half of it as burst, half as rate.
+// fitting returns a limit that admits no more than a path bears in any stretch of that time.
 func fitting(bear *big.Rat, over time.Duration) string {
 	whole := new(big.Int).Quo(bear.Num(), bear.Denom())
-	if half := new(big.Int).Rsh(whole, 1); half.Sign() > 0 {
-		return fmt.Sprintf("token_bucket %s/%s burst=%s", half, perText(over), half)
+	if whole.Cmp(big.NewInt(100)) <= 0 {
+		return fmt.Sprintf("sliding_log %s/%s", whole, perText(over))
 	}
-	return "sliding_log 1/" + perText(over)
+	half := whole.Rsh(whole, 1) // as burst, and again as rate
+	return fmt.Sprintf("token_bucket %s/%s burst=%s", half, perText(over), half)
 }
 
 // overrideText says which requests an override is for.

@@ -10,8 +10,10 @@ import (
 // rules.
 type coverIndex struct {
 	root coverNode
-	// anyPath are the rules without paths.
-	anyPath []*rule
+	// anyPath and anyHost are the rules without paths, and those without hosts.
+	anyPath, anyHost []*rule
+	// byHost has the others by host, wildcards with their star.
+	byHost map[string][]*rule
 }
 
 // coverNode is a segment of the patterns of rules.
@@ -22,6 +24,15 @@ type coverNode struct {
 }
 
 func (x *coverIndex) add(r *rule) {
+	if len(r.Hosts) == 0 {
+		x.anyHost = append(x.anyHost, r)
+	}
+	for _, h := range r.Hosts {
+		if x.byHost == nil {
+			x.byHost = make(map[string][]*rule)
+		}
+		x.byHost[h] = append(x.byHost[h], r)
+	}
 	if len(r.requests.paths) == 0 {
 		x.anyPath = append(x.anyPath, r)
 	}
@@ -90,13 +101,36 @@ func (s *subject) coverers(r *rule) []*rule {
 	return r.coverers
 }
 
-// cover returns the rules that match every one of the requests.
+// cover returns the rules that match every one of the requests. Of those that may by path, and those that may by host, it
+// looks at the fewer.
 func (x *coverIndex) cover(q *requests) []*rule {
-	found := slices.Clone(x.anyPath)
+	var found []*rule
 	if len(q.paths) > 0 {
-		found = x.root.walk(q.paths[0], 0, found)
+		found = x.root.walk(q.paths[0], 0, nil)
 	}
+	others := x.anyPath
+	if hosts := x.onHost(q); len(hosts)+len(x.anyHost) < len(found)+len(others) {
+		found, others = hosts, x.anyHost
+	}
+	found = append(found, others...)
 	found = slices.DeleteFunc(found, func(o *rule) bool { return !o.requests.cover(q) })
 	slices.SortFunc(found, func(a, b *rule) int { return cmp.Compare(a.index, b.index) })
 	return slices.Compact(found)
+}
+
+// onHost returns the rules with a host that covers the first of the requests.
+func (x *coverIndex) onHost(q *requests) []*rule {
+	if len(q.hosts) == 0 {
+		return nil
+	}
+	host := q.hosts[0]
+	found := slices.Clone(x.byHost[host])
+	for rest := strings.TrimPrefix(host, "*."); ; {
+		_, below, more := strings.Cut(rest, ".")
+		if !more {
+			return found
+		}
+		found = append(found, x.byHost["*."+below]...)
+		rest = below
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-	"strconv"
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
@@ -38,7 +37,7 @@ func forgeableKey(s *subject, r *rule) []note {
 	}
 	return []note{{at: r.At("key"),
 		message:    fmt.Sprintf("the key has dimension %q, which a client writes itself, and no rule by address stands behind it", forged.Name),
-		reason:     fmt.Sprintf("a client that sends another %s with each request begins a new bucket each time, and is not limited", sourceText(*forged)),
+		reason:     fmt.Sprintf("a client that sends another %q with each request begins a new bucket each time, and is not limited", forged.Name),
 		suggestion: "add another rule with key: [ip] on the same requests, with room for an office behind one address",
 	}}
 }
@@ -115,7 +114,7 @@ func lockoutByAccount(_ *subject, r *rule) []note {
 	}
 	return []note{{at: r.At("lockout"),
 		message:    fmt.Sprintf("anybody can shut out whoever %q names", claimed.Name),
-		reason:     fmt.Sprintf("the key is %s alone, which anybody can send: a few wrong attempts in somebody's name lock them out", sourceText(*claimed)),
+		reason:     "who asks need not be who is named: a few wrong attempts with somebody else's name shut them out",
 		suggestion: fmt.Sprintf("lock out by both, key: [%s, ip], and limit %s alone without a lockout", claimed.Name, claimed.Name),
 	}}
 }
@@ -171,17 +170,4 @@ func (r *rule) first(has func(policy.Dimension) bool) *policy.Dimension {
 		}
 	}
 	return nil
-}
-
-// sourceText says what a client writes to set a dimension.
-func sourceText(d policy.Dimension) string {
-	switch d.Source {
-	case "json":
-		return "field of the body for " + strconv.Quote(d.Name)
-	case "query":
-		return "parameter for " + strconv.Quote(d.Name)
-	case "header", "cookie":
-		return d.Source + " for " + strconv.Quote(d.Name)
-	}
-	return strconv.Quote(d.Name)
 }

@@ -3,6 +3,7 @@ package lint
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
@@ -96,7 +97,7 @@ func (r *rule) dear() string {
 	case r.Lockout != nil:
 		return "the rule guards against guessing (lockout)"
 	case len(r.Methods) > 0 && !slices.ContainsFunc(r.Methods, reads):
-		return fmt.Sprintf("the requests change something (methods: %v)", r.Methods)
+		return fmt.Sprintf("the requests change something (methods: %s)", strings.Join(r.Methods, ", "))
 	}
 	return ""
 }
@@ -113,7 +114,7 @@ func openOnCostly(_ *subject, r *rule) []note {
 	}
 	return []note{{at: r.At("on_error"),
 		message:    "while the store fails the rule lets everything pass",
-		reason:     dear + ", and an attacker who brings the store down has it for nothing",
+		reason:     dear + ", and whoever brings the store down is not limited at all",
 		suggestion: "write on_error: local, which goes on with limits in this process, or on_error: closed",
 	}}
 }

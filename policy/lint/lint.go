@@ -2,7 +2,9 @@ package lint
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate-io/headgate/policy"
@@ -39,6 +41,8 @@ type Input struct {
 	Rules      []policy.Rule
 	Dimensions []policy.Dimension
 	Capacity   []policy.Capacity
+	// Warnings are what the policy says of itself.
+	Warnings []policy.Problem
 	// Now is the time by which a schedule lies in the past. The zero time judges no schedule.
 	Now time.Time
 }
@@ -84,7 +88,7 @@ func checks() []check {
 		{id: "dead-alternative", severity: Warning, rule: deadAlternative},
 		{id: "forgeable-key", severity: Warning, rule: forgeableKey},
 		{id: "missing-skip", severity: Warning, rule: missingSkip},
-		{id: "client-chosen-when", severity: Warning, rule: clientChosenWhen},
+		{id: "avoidable-rule", severity: Warning, rule: avoidableRule},
 		{id: "lockout-by-address", severity: Warning, rule: lockoutByAddress},
 		{id: "lockout-by-account", severity: Warning, rule: lockoutByAccount},
 		{id: "open-on-costly", severity: Warning, rule: openOnCostly},
@@ -92,10 +96,24 @@ func checks() []check {
 		{id: "capacity-exceeded", severity: Warning, whole: capacityExceeded},
 		{id: "capacity-unbounded", severity: Warning, whole: capacityUnbounded},
 		{id: "shadow-only", severity: Warning, rule: shadowOnly},
+		{id: "no-effect", severity: Warning, whole: noEffect},
+		{id: "past-schedule", severity: Info, rule: pastSchedule},
 		{id: "address-64", severity: Info, whole: address64},
 		{id: "window-edge", severity: Info, rule: windowEdge},
 		{id: "loose-override", severity: Info, rule: looseOverride},
 	}
+}
+
+// noEffect passes on what the decoder has noted.
+func noEffect(s *subject) []note {
+	var notes []note
+	for _, w := range s.warnings {
+		notes = append(notes, note{at: policy.Position{Line: w.Line, Column: w.Column}, message: w.Message,
+			reason:     "this version reads it, so that a policy can be written for the next one, and does not act upon it",
+			suggestion: "do not rely on it yet",
+		})
+	}
+	return notes
 }
 
 // run keeps what a check says. A rule that is off does nothing, so nothing is said of it.
@@ -119,4 +137,23 @@ func (s *subject) run(c check) {
 		}
 		s.found = append(s.found, f)
 	}
+}
+
+// String returns LINE:COLUMN: SEVERITY: RULE: MESSAGE [ID], without what has no place or no rule.
+func (f Finding) String() string {
+	var b strings.Builder
+	if f.Line > 0 {
+		fmt.Fprintf(&b, "%d:%d: ", f.Line, f.Column)
+	}
+	b.WriteString(string(f.Severity) + ": ")
+	if f.Rule != "" {
+		fmt.Fprintf(&b, "rule %q: ", f.Rule)
+	}
+	b.WriteString(f.Message + " [" + f.ID + "]")
+	return b.String()
+}
+
+// Of returns what a policy says of itself, judged at a time.
+func Of(p *policy.Policy, now time.Time) Input {
+	return Input{Rules: p.Rules(), Dimensions: p.Dimensions(), Capacity: p.Capacity(), Warnings: p.Warnings(), Now: now}
 }

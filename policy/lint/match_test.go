@@ -3,6 +3,8 @@ package lint
 import (
 	"slices"
 	"testing"
+
+	"github.com/headgate-io/headgate/policy"
 )
 
 func TestPatterns(t *testing.T) {
@@ -74,7 +76,6 @@ func TestPatternsThatIgnoreCase(t *testing.T) {
 func TestRequestsCover(t *testing.T) {
 	t.Parallel()
 	type match struct{ methods, hosts, paths, headers []string }
-	words := func(w ...string) []string { return w }
 	for name, tc := range map[string]struct {
 		a, b match
 		want bool
@@ -104,15 +105,17 @@ func TestRequestsCover(t *testing.T) {
 // TestCoverIndex compares the index with a look at every pair.
 func TestCoverIndex(t *testing.T) {
 	t.Parallel()
-	texts := []string{"/", "/a", "/A", "/a/b", "/a/{x}", "/{x}", "/{x}/b", "/a/**", "/**", "/{x}/**", "/42"}
+	texts := []string{"", "/", "/a", "/A", "/a/b", "/a/{x}", "/{x}", "/{x}/b", "/a/**", "/**", "/{x}/**", "/42"}
+	hosts := []string{"", "a.example.com", "*.example.com", "*.a.example.com", "b.example.com", "example.com"}
 	var rules []rule
 	for _, text := range texts {
-		for _, fold := range []bool{false, true} {
-			rules = append(rules, rule{requests: newRequests(nil, nil, []string{text}, nil, fold)})
+		for _, host := range hosts {
+			for _, fold := range []bool{false, true} {
+				rules = append(rules, coverRule(nil, words(host), words(text), fold))
+			}
 		}
 	}
-	rules = append(rules, rule{requests: newRequests(nil, nil, nil, nil, false)},
-		rule{requests: newRequests([]string{"GET"}, nil, []string{"/a", "/b"}, nil, false)})
+	rules = append(rules, coverRule(words("GET"), nil, words("/a", "/b"), false))
 	s := subject{}
 	for i := range rules {
 		rules[i].index = i
@@ -129,4 +132,13 @@ func TestCoverIndex(t *testing.T) {
 			t.Errorf("%+v: %d rules cover it, want %d", rules[i].requests, len(got), len(want))
 		}
 	}
+}
+
+func coverRule(methods, hosts, paths []string, fold bool) rule {
+	return rule{Rule: &policy.Rule{Hosts: hosts}, requests: newRequests(methods, hosts, paths, nil, fold)}
+}
+
+// words returns its arguments but for the empty ones.
+func words(list ...string) []string {
+	return slices.DeleteFunc(list, func(w string) bool { return w == "" })
 }

@@ -57,26 +57,32 @@ func isFalse(when string) bool {
 	return text == "false" || text == "!true"
 }
 
-// clientChosenWhen finds a condition on what a client writes itself: it can step out of the rule.
-func clientChosenWhen(s *subject, r *rule) []note {
-	input := chosenInput(r.When)
+// avoidableRule finds a rule that a client steps out of by what it writes into a request.
+func avoidableRule(s *subject, r *rule) []note {
+	field, input := "when", s.chosenInput(r)
+	if input == "" && len(r.Headers) > 0 {
+		field, input = "match", "a header"
+	}
 	if input == "" || !r.enforces() || s.backed(r, (*rule).bounds) {
 		return nil
 	}
-	return []note{{at: r.At("when"),
-		message:    fmt.Sprintf("a client chooses whether the rule applies: its condition reads %s", input),
+	return []note{{at: r.At(field),
+		message:    fmt.Sprintf("a client chooses whether the rule applies: %s reads %s", field, input),
 		reason:     "a client that writes it otherwise steps out of the rule, and no rule by address stands behind it",
-		suggestion: "remove the condition, decide by something that the client cannot write, or add another rule with key: [ip] on the same requests",
+		suggestion: "decide by something that the client cannot write, or add another rule with key: [ip] on the same requests",
 	}}
 }
 
-// chosenInput returns the first thing in a condition that a client writes itself, "" if there is none.
-func chosenInput(when string) string {
-	for _, input := range []struct{ text, name string }{
-		{"request.headers", "a header"}, {"request.cookies", "a cookie"}, {"request.query", "the query"}, {"request.body", "the body"},
-	} {
-		if strings.Contains(when, input.text) {
-			return input.name
+// chosenInput returns the first thing in the condition of a rule that a client writes itself, "" if there is none.
+func (s *subject) chosenInput(r *rule) string {
+	for _, input := range r.WhenInputs {
+		if text, ok := map[string]string{"headers": "a header", "cookies": "a cookie", "query": "the query", "bytes": "the length of the body"}[input]; ok {
+			return text
+		}
+	}
+	for _, name := range r.WhenDimensions {
+		if s.dimension(name).Forgeable {
+			return fmt.Sprintf("dimension %q", name)
 		}
 	}
 	return ""
@@ -92,4 +98,20 @@ func shadowOnly(s *subject, r *rule) []note {
 		reason:     "mode: shadow counts what would be denied and denies nothing: these requests are not limited at all",
 		suggestion: "write mode: enforce when the counts look right, or let another rule limit them meanwhile",
 	}}
+}
+
+// pastSchedule finds entries of a schedule that will not be in force again.
+func pastSchedule(s *subject, r *rule) []note {
+	var notes []note
+	for _, e := range r.Schedule {
+		if e.Until.IsZero() || s.now.IsZero() || e.Until.After(s.now) {
+			continue
+		}
+		notes = append(notes, note{at: e.Position,
+			message:    fmt.Sprintf("the schedule entry from %s is over", e.Text),
+			reason:     "it does nothing any more",
+			suggestion: "remove it, or give it the next date",
+		})
+	}
+	return notes
 }

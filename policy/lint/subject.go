@@ -14,6 +14,7 @@ type subject struct {
 	rules      []rule
 	dimensions map[string]policy.Dimension
 	capacity   []policy.Capacity
+	warnings   []policy.Problem
 	now        time.Time
 	covering   coverIndex
 	found      []Finding
@@ -35,7 +36,8 @@ type rule struct {
 type part []policy.Dimension
 
 func newSubject(in Input) *subject {
-	s := &subject{dimensions: make(map[string]policy.Dimension, len(in.Dimensions)), capacity: in.Capacity, now: in.Now}
+	s := &subject{dimensions: make(map[string]policy.Dimension, len(in.Dimensions)),
+		capacity: in.Capacity, warnings: in.Warnings, now: in.Now}
 	for _, d := range in.Dimensions {
 		s.dimensions[d.Name] = d
 	}

@@ -19,14 +19,17 @@ func grouped(n *big.Int) string {
 
 func number(n int64) string { return grouped(big.NewInt(n)) }
 
-// bytesText writes a size with two significant digits.
+// bytesText writes a size with two digits or three.
 func bytesText(n int64) string {
 	for _, unit := range []struct {
 		size int64
 		name string
 	}{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
+		if n >= 10*unit.size {
+			return number((n+unit.size/2)/unit.size) + " " + unit.name
+		}
 		if n >= unit.size {
-			return strconv.FormatFloat(float64(n)/float64(unit.size), 'g', 2, 64) + " " + unit.name
+			return strconv.FormatFloat(float64(n)/float64(unit.size), 'f', 1, 64) + " " + unit.name
 		}
 	}
 	return strconv.FormatInt(n, 10) + " bytes"
