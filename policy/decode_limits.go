@@ -168,6 +168,7 @@ func (s scope) decodeSchedule(n *node, info *Rule) []schedule.Entry {
 		e := schedule.Entry{Ramp: s.duration(fields["ramp"], "ramp")}
 		said := ScheduleEntry{Ramp: e.Ramp, Position: Position{item.line, item.column}}
 		said.Text = s.decodeTimes(item, fields, &e)
+		said.Until = e.To
 		if limits := s.required(item, fields, "limits"); limits != nil {
 			e.Limits = s.decodeLimits(limits)
 			said.Limits = e.Limits

@@ -88,7 +88,7 @@ func (s scope) decodeWho(fields map[string]*node, r *rule, info *Rule) {
 	var needs []int
 	r.when, needs = s.expression(fields["when"], "when", expr.Bool)
 	if r.when != nil {
-		info.When = r.when.Text()
+		info.When, info.WhenInputs, info.WhenDimensions = r.when.Text(), r.when.Inputs(), r.when.Dimensions()
 		if r.when.UsesResponse() {
 			s.fail(fields["when"].pos, "when: there is no response yet; use count_when")
 		}

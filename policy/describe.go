@@ -19,6 +19,9 @@ type Rule struct {
 	IgnoreCase                     bool
 	// When is the text of a condition in CEL, "" for none.
 	When string
+	// WhenInputs are what the condition reads of the request, out of bytes, cookies, headers, host, ip, method, path, query and
+	// time; WhenDimensions the dimensions that it names.
+	WhenInputs, WhenDimensions []string
 	// Key has the parts of the key as they are written; empty for one bucket for all. KeyDimensions has the same by the
 	// names of the dimensions, the alternatives of a part together.
 	Key           []string
@@ -77,6 +80,8 @@ type Override struct {
 type ScheduleEntry struct {
 	// Text says when, as it is written.
 	Text string
+	// Until is when an entry with from and to ends; the zero time for a daily one, which does not.
+	Until time.Time
 	// Limits take the place of the rule's limits one by one.
 	Limits []headgate.Limit
 	// Ramp is how long it takes from the rule's limits to these.
