@@ -28,6 +28,7 @@ type Guard struct {
 	cfg   GuardConfig
 	loss  *lossLog
 	local *memstore.Store // nil if the store is in memory itself
+	finds *lookups
 	live  atomic.Pointer[live]
 }
 
@@ -52,6 +53,7 @@ func NewGuard(p *policy.Policy, cfg GuardConfig) (*Guard, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	g := &Guard{cfg: cfg, loss: &lossLog{log: cfg.Log, store: cfg.Store.Name}}
+	g.finds = newLookups(cfg.Store, cfg.Log)
 	if cfg.Store.Remote {
 		g.local = memstore.New(memstore.Config{Logger: cfg.Log})
 	}
@@ -64,7 +66,7 @@ func NewGuard(p *policy.Policy, cfg GuardConfig) (*Guard, error) {
 // Replace puts a policy in force in place of the one that is, from the next request on. It fails, and changes nothing, if the
 // policy needs what the store or the guard lacks, or if check refuses it; check, which may be nil, is asked last.
 func (g *Guard) Replace(p *policy.Policy, check func(*policy.Engine) error) error {
-	engine, err := policy.NewEngine(p, g.cfg.Store.Limiter, g.engineConfig())
+	engine, err := policy.NewEngine(p, g.cfg.Store.Limiter, g.engineConfig(p))
 	if err == nil && check != nil {
 		err = check(engine)
 	}
@@ -76,8 +78,8 @@ func (g *Guard) Replace(p *policy.Policy, check func(*policy.Engine) error) erro
 }
 
 // engineConfig is what every policy gets beside the store, and shares with the one before and the one after it.
-func (g *Guard) engineConfig() policy.EngineConfig {
-	cfg := policy.EngineConfig{Observer: g.loss}
+func (g *Guard) engineConfig(p *policy.Policy) policy.EngineConfig {
+	cfg := policy.EngineConfig{Observer: g.loss, Lookups: g.finds.of(p)}
 	if g.local != nil {
 		cfg.Fallback = g.local
 	}
@@ -97,6 +99,7 @@ func (g *Guard) Policy() *policy.Policy { return g.live.Load().engine.Policy() }
 
 // Close gives back what the guard holds.
 func (g *Guard) Close() error {
+	g.finds.close()
 	if g.local == nil {
 		return nil
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/headgate-io/headgate/redisstore"
 )
 
@@ -15,6 +17,7 @@ const firstReach = 3 * time.Second
 func openRedis(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	c := redisConfig(cfg)
 	store := &Store{Name: cfg.URL.String() + " namespace " + c.Namespace, Remote: true, reached: func() bool { return true }}
+	store.connect = func(ctx context.Context) (rueidis.Client, error) { return redisstore.Connect(ctx, c) }
 	if cfg.MayBeAway {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, firstReach)

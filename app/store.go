@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/redis/rueidis"
+
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/memstore"
 )
@@ -36,6 +38,8 @@ type Store struct {
 	Remote  bool
 	reached func() bool
 	close   func() error
+	// connect makes another connection to the same Redis; nil if the store is none.
+	connect func(context.Context) (rueidis.Client, error)
 }
 
 // Reached tells whether the store has been reached at some time.
