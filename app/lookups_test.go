@@ -46,7 +46,7 @@ func guardOf(t *testing.T, storeURL, text string, log *slog.Logger) (*Guard, err
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := OpenStore(t.Context(), StoreConfig{URL: url, Log: log})
+	store, err := OpenStore(t.Context(), StoreConfig{URL: url, MayBeAway: true, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func guardOf(t *testing.T, storeURL, text string, log *slog.Logger) (*Guard, err
 
 // limitOf returns the limit that a user is judged by.
 func limitOf(g *Guard, user string) string {
-	v := g.Decide(context.Background(), &httpverdict.Request{ //nolint:usetesting // nobody stops it
+	v := g.Decide(context.Background(), &httpverdict.Request{
 		Method: "GET", Path: "/", Peer: netip.MustParseAddr("192.0.2.1"), Header: http.Header{"X-User-Id": {user}},
 	})
 	if len(v.Limits) != 1 {
@@ -97,10 +97,16 @@ func TestLookupsInRedis(t *testing.T) {
 	if err := redis.Restart(testservers.Empty); err != nil {
 		t.Fatal(err)
 	}
+	awaitLookups(t, g, redis)
+}
+
+// awaitLookups waits until what is in Redis is found. Each try is of another user, of whom nothing is remembered.
+func awaitLookups(t *testing.T, g *Guard, redis *testservers.RedisServer) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	i := 0
-	err = testservers.Poll(ctx, func() error {
+	err := testservers.Poll(ctx, func() error {
 		i++
 		user := "new-" + strconv.Itoa(i)
 		if _, err := redis.Do("HSET", "user:"+user, "tier", "vip"); err != nil {
@@ -112,8 +118,26 @@ func TestLookupsInRedis(t *testing.T) {
 		return nil
 	})
 	if err != nil {
-		t.Errorf("Redis is not found back: %v", err)
+		t.Errorf("Redis is not found: %v", err)
 	}
+}
+
+// TestLookupsBeforeRedis: the policy is in force while Redis is away, and finds it when it comes.
+func TestLookupsBeforeRedis(t *testing.T) {
+	t.Parallel()
+	redis := testservers.Redis(t)
+	redis.Kill()
+	g, err := guardOf(t, redis.URL(), fmt.Sprintf(tiered, inRedis), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := limitOf(g, "u-1"); got != "fixed_window 2/1h" {
+		t.Errorf("before: %s, want that of the default", got)
+	}
+	if err := redis.Restart(testservers.Empty); err != nil {
+		t.Fatal(err)
+	}
+	awaitLookups(t, g, redis)
 }
 
 func TestLookupsByHTTP(t *testing.T) {
