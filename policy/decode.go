@@ -10,6 +10,7 @@ import (
 
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
+	"github.com/headgate-io/headgate/policy/internal/expr"
 )
 
 // decoder compiles a document in one pass per part, in the order in which parts refer to each other.
@@ -22,6 +23,8 @@ type decoder struct {
 	declared map[string]bool
 	// specs finds a key that another rule has already.
 	specs map[string]int
+	// expressions compiles a text once for all that have the same.
+	expressions expr.Compiler
 	// version takes in everything that the policy is made of.
 	version hash.Hash
 }
