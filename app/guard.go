@@ -3,7 +3,9 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +18,9 @@ import (
 type GuardConfig struct {
 	// Store is where limits are counted. It is not the guard's: close the guard, then the store.
 	Store *Store
+	// MarkKey signs the header of requests that are over a limit and pass all the same, with at least 16 bytes; a policy that
+	// marks is refused without it.
+	MarkKey []byte
 	// Log gets that the store fails; nil discards it.
 	Log *slog.Logger
 }
@@ -67,11 +72,15 @@ func NewGuard(p *policy.Policy, cfg GuardConfig) (*Guard, error) {
 // policy needs what the store or the guard lacks, or if check refuses it; check, which may be nil, is asked last.
 func (g *Guard) Replace(p *policy.Policy, check func(*policy.Engine) error) error {
 	engine, err := policy.NewEngine(p, g.cfg.Store.Limiter, g.engineConfig(p))
-	if err == nil && check != nil {
-		err = check(engine)
-	}
-	if err != nil {
+	switch {
+	case err != nil && len(g.cfg.MarkKey) == 0 && marks(p):
+		return fmt.Errorf("%w; set HEADGATE_MARK_KEY", err)
+	case err != nil:
 		return err
+	case check != nil:
+		if err := check(engine); err != nil {
+			return err
+		}
 	}
 	g.live.Store(&live{engine: engine, trusted: p.TrustedHeaders()})
 	return nil
@@ -79,11 +88,16 @@ func (g *Guard) Replace(p *policy.Policy, check func(*policy.Engine) error) erro
 
 // engineConfig is what every policy gets beside the store, and shares with the one before and the one after it.
 func (g *Guard) engineConfig(p *policy.Policy) policy.EngineConfig {
-	cfg := policy.EngineConfig{Observer: g.loss, Lookups: g.finds.of(p)}
+	cfg := policy.EngineConfig{Observer: g.loss, Lookups: g.finds.of(p), MarkKey: g.cfg.MarkKey}
 	if g.local != nil {
-		cfg.Fallback = g.local
+		cfg.Fallback, cfg.Local = g.local, g.local
 	}
 	return cfg
+}
+
+// marks tells whether a rule of a policy marks requests.
+func marks(p *policy.Policy) bool {
+	return slices.ContainsFunc(p.Rules(), func(r policy.Rule) bool { return r.Action == policy.Mark })
 }
 
 // Decide judges a request by the policy in force.

@@ -12,6 +12,7 @@ import (
 const (
 	logProblems    = 3
 	statusProblems = 10
+	shownWarnings  = 20
 	problemBytes   = 300
 )
 
@@ -21,11 +22,18 @@ func problemLines(err error, most int) []string {
 	if !errors.As(err, &invalid) {
 		return []string{clip(strings.ReplaceAll(err.Error(), "\n", "; "))}
 	}
+	return firstLines(invalid.Problems, invalid.More, most)
+}
+
+// warningLines returns the first warnings of a policy, one in a line, and how many more there are.
+func warningLines(p *policy.Policy) []string { return firstLines(p.Warnings(), 0, shownWarnings) }
+
+func firstLines(problems []policy.Problem, more, most int) []string {
 	var lines []string
-	for _, p := range invalid.Problems[:min(len(invalid.Problems), most)] {
+	for _, p := range problems[:min(len(problems), most)] {
 		lines = append(lines, clip(p.String()))
 	}
-	if more := len(invalid.Problems) + invalid.More - len(lines); more > 0 {
+	if more += len(problems) - len(lines); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return lines

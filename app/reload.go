@@ -44,7 +44,7 @@ type reloader struct {
 // attempt is what came of loading once.
 type attempt struct {
 	trigger string
-	version string // "" if the source has none
+	version string // of the document, by which versions are told apart; "" if the source has none
 	policy  *policy.Policy
 	err     error
 	began   time.Time
@@ -156,14 +156,24 @@ func (r *reloader) took(a *attempt) {
 	r.version, r.refusal = a.version, ""
 	r.mu.Lock()
 	s := &r.status
-	s.Name, s.Version, s.InForceSince, s.Rules, s.Current = a.policy.Name(), short(a.version), now.UTC(), rules, true
+	s.Warnings = warningLines(a.policy)
+	s.Name, s.Version, s.InForceSince, s.Rules, s.Current = a.policy.Name(), a.shown(), now.UTC(), rules, true
 	if again {
 		s.Reloads++
 	}
 	r.mu.Unlock()
 	if again { // the first is in the line that says what is guarded
-		r.log.Info("policy in force", "policy", a.policy.Name(), "version", short(a.version), "rules", rules,
+		r.log.Info("policy in force", "policy", a.policy.Name(), "version", a.shown(), "rules", rules,
 			"trigger", a.trigger, "took", now.Sub(a.began).Round(time.Microsecond))
+		r.warn()
+	}
+}
+
+// warn logs what is allowed in the policy in force and does not do what it says.
+func (r *reloader) warn() {
+	s := r.Status()
+	for _, line := range s.Warnings {
+		r.log.Warn("policy warning", "version", s.Version, "warning", line)
 	}
 }
 
@@ -175,7 +185,7 @@ func (r *reloader) unchanged(a *attempt, asked bool) {
 	r.status.Current = true
 	r.mu.Unlock()
 	if back || asked {
-		r.log.Info("policy unchanged: the one in force is what there is", "policy", a.policy.Name(), "version", short(a.version),
+		r.log.Info("policy unchanged: the one in force is what there is", "policy", a.policy.Name(), "version", a.shown(),
 			"trigger", a.trigger)
 	}
 }
@@ -191,11 +201,12 @@ func (r *reloader) refuse(a *attempt, asked bool) {
 	r.mu.Lock()
 	r.status.Refused++
 	r.status.Current = false
-	r.status.LastRefused = &Refusal{At: time.Now().UTC(), Version: short(a.version), Error: lines}
+	inForce := r.status.Version
+	r.status.LastRefused = &Refusal{At: time.Now().UTC(), Version: a.shown(), Error: lines}
 	r.mu.Unlock()
-	attrs := []any{"error", oneLine(a.err), "in_force", short(r.version), "trigger", a.trigger}
+	attrs := []any{"error", oneLine(a.err), "in_force", inForce, "trigger", a.trigger}
 	if a.version != "" {
-		attrs = append(attrs, "refused", short(a.version))
+		attrs = append(attrs, "refused", a.shown())
 	}
 	r.log.Error("policy refused: the old one stays in force", attrs...)
 }
@@ -205,6 +216,14 @@ func (r *reloader) Status() PolicyStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status
+}
+
+// shown returns the version as people know it, which is the policy's own where the document is one.
+func (a *attempt) shown() string {
+	if a.policy != nil {
+		return short(a.policy.Version())
+	}
+	return short(a.version)
 }
 
 func short(version string) string { return version[:min(len(version), shownVersion)] }

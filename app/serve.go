@@ -32,6 +32,9 @@ type ServeConfig struct {
 	ProxyProtocol bool
 	// Store is where limits are counted; by default memory. Its Log is that of the service.
 	Store StoreConfig
+	// MarkKey signs the header of requests that are over a limit and pass all the same; a policy that marks needs at least 16
+	// bytes.
+	MarkKey []byte
 	// Reload gets signals that ask to load the policy again, whether or not it seems to have changed; nil never does.
 	Reload <-chan os.Signal
 	// Admin is the address of the admin listener; "" for none. Beyond loopback it needs AdminToken; on loopback one is
@@ -112,7 +115,7 @@ func (s *service) build(ctx context.Context) error {
 		return err
 	}
 	s.closers = append(s.closers, s.store.Close)
-	if err := s.reloader.begin(first, GuardConfig{Store: s.store, Log: s.cfg.Log}); err != nil {
+	if err := s.reloader.begin(first, GuardConfig{Store: s.store, MarkKey: s.cfg.MarkKey, Log: s.cfg.Log}); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.reloader.guard.Close)
@@ -283,4 +286,5 @@ func (s *service) announce() {
 		attrs = append(attrs, "admin_token_file", s.tokenFile)
 	}
 	s.cfg.Log.Info("headgate guards "+s.cfg.Upstream, attrs...)
+	s.reloader.warn()
 }

@@ -28,7 +28,8 @@ func newServe(std streams) *cobra.Command {
 			"Ctrl-C drain: no new connections, requests that are under way may end; a second one ends at once. A policy that\n" +
 			"changes, or a file that it names, is taken up by itself; SIGHUP has it loaded now.\n" +
 			"The token of the admin listener comes from HEADGATE_ADMIN_TOKEN, or from the file that HEADGATE_ADMIN_TOKEN_FILE\n" +
-			"names; on loopback one is generated where there is none, and the log says in which file it lies.",
+			"names; on loopback one is generated where there is none, and the log says in which file it lies. The key that signs\n" +
+			"the marks of on_deny: mark comes from HEADGATE_MARK_KEY or HEADGATE_MARK_KEY_FILE.",
 		Example: "  headgate serve --policy examples/shop/policy.yaml --upstream http://127.0.0.1:9000\n" +
 			"  headgate serve --policy policy.yaml --upstream http://app:9000 --store redis://redis:6379 --listen :80",
 		Args: noArguments,
@@ -71,6 +72,9 @@ func (s *serving) run(ctx context.Context, std streams) error {
 	if cfg.AdminToken, err = secretFromEnv("HEADGATE_ADMIN_TOKEN"); err != nil {
 		return err
 	}
+	if cfg.MarkKey, err = markKey(); err != nil {
+		return err
+	}
 	if cfg.Store, err = storeConfig(s.store, s.namespace); err != nil {
 		return err
 	}
@@ -82,6 +86,17 @@ func (s *serving) run(ctx context.Context, std streams) error {
 	defer signal.Stop(hangup)
 	cfg.Reload = hangup
 	return app.Serve(untilSignal(ctx), *cfg)
+}
+
+// minMarkKey is the least length of the key that signs marks, in bytes.
+const minMarkKey = 16
+
+func markKey() ([]byte, error) {
+	key, err := secretFromEnv("HEADGATE_MARK_KEY")
+	if err == nil && key != "" && len(key) < minMarkKey {
+		err = usagef("HEADGATE_MARK_KEY is too short to sign with; write at least %d bytes, such as of: openssl rand -hex 32", minMarkKey)
+	}
+	return []byte(key), err
 }
 
 func logHandler(std streams, format, level string) (slog.Handler, error) {
