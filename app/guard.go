@@ -89,6 +89,9 @@ func (g *Guard) Replace(p *policy.Policy, check func(*policy.Engine) error) erro
 // engineConfig is what every policy gets beside the store, and shares with the one before and the one after it.
 func (g *Guard) engineConfig(p *policy.Policy) policy.EngineConfig {
 	cfg := policy.EngineConfig{Observer: g.loss, Lookups: g.finds.of(p), MarkKey: g.cfg.MarkKey}
+	if old := g.live.Load(); old != nil {
+		cfg.Before = old.engine
+	}
 	if g.local != nil {
 		cfg.Fallback, cfg.Local = g.local, g.local
 	}

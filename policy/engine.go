@@ -25,6 +25,9 @@ type EngineConfig struct {
 	Fallback headgate.Limiter
 	// Lookups finds the dimensions that are looked up. NewEngine refuses a policy that needs what is nil.
 	Lookups Lookups
+	// Before is the engine whose place this one takes, if there is one. What it has looked up stays known for dimensions that
+	// are looked up the same way, so that a change of the policy does not ask for all values at once. It is not kept.
+	Before *Engine
 	// MarkKey signs the header of requests that are over a limit and pass all the same, at least 16 bytes. NewEngine refuses a
 	// policy that needs it if it is shorter.
 	MarkKey []byte
@@ -105,7 +108,8 @@ func NewEngine(p *Policy, limiter headgate.Limiter, cfg EngineConfig) (*Engine, 
 	e.phases = make([]atomic.Pointer[phase], len(p.rules))
 	e.force = &force{}
 	e.lines = newWaitLines(cfg.MaxWaiting)
-	e.lookups = newLookups(p, cfg.Now)
+	e.lookups = newLookups(p, &cfg)
+	e.cfg.Before = nil
 	e.pool = &sync.Pool{New: func() any { return newScratch(p) }}
 	return e, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/headgate-io/headgate/policy/internal/lookup"
 )
@@ -12,43 +11,72 @@ import (
 // maxLookedUp bounds the text that a look-up is made with.
 const maxLookedUp = 1024
 
-// newLookups makes the caches in front of look-ups.
-func newLookups(p *Policy, now func() time.Time) []*lookup.Cache {
+// newLookups makes the caches in front of look-ups, or takes over those of the engine before.
+func newLookups(p *Policy, cfg *EngineConfig) []*lookup.Cache {
 	caches := make([]*lookup.Cache, len(p.dims))
 	for i := range p.dims {
-		if l := p.dims[i].lookUp; l != nil {
-			caches[i] = lookup.New(lookup.Config{Keep: l.keep, Timeout: l.timeout, Now: now})
+		l := p.dims[i].lookUp
+		if l == nil {
+			continue
+		}
+		if caches[i] = cfg.Before.cacheOf(&p.dims[i]); caches[i] == nil {
+			caches[i] = lookup.New(lookup.Config{Keep: l.keep, Timeout: l.timeout, Now: cfg.Now})
 		}
 	}
 	return caches
 }
 
+// cacheOf returns the cache that can be that of a dimension of another policy, nil if there is none. Hash, field and address
+// may have changed: they are in the keys.
+func (e *Engine) cacheOf(dim *dimension) *lookup.Cache {
+	if e == nil {
+		return nil
+	}
+	for i := range e.policy.dims {
+		d := &e.policy.dims[i]
+		if d.name != dim.name || d.kind != dim.kind || d.lookUp == nil {
+			continue
+		}
+		if had, has := d.lookUp, dim.lookUp; had.json == has.json && had.keep == has.keep && had.timeout == has.timeout {
+			return e.lookups[i]
+		}
+	}
+	return nil
+}
+
 // find looks a dimension up. What cannot be found out in time, and what is not there, has the default.
 func (s *scratch) find(index int, dim *dimension) string {
-	l, cache, outside := dim.lookUp, s.e.lookups[index], s.e.cfg.Lookups // the look-up may outlive the request
-	var key string
-	var ask lookup.Func
+	l, cache := dim.lookUp, s.e.lookups[index]
+	where, field, key := "", "", ""
+	ok, both := false, true
 	if dim.kind == dimRedis {
-		hash, ok := s.fill(&l.hash, nil)
-		field, both := s.fill(&l.field, nil)
-		if !ok || !both {
-			return ""
-		}
-		key = hash + "\x00" + field
-		ask = func(ctx context.Context) (string, bool, error) { return outside.HashField(ctx, hash, field) }
+		where, ok = s.fill(&l.hash, nil)
+		field, both = s.fill(&l.field, nil)
+		key = where + "\x00" + field
 	} else {
-		address, ok := s.fill(&l.url, escape)
-		if !ok {
-			return ""
-		}
-		key = address
-		json := l.json
-		ask = func(ctx context.Context) (string, bool, error) { return outside.HTTPGet(ctx, address, json) }
+		where, ok = s.fill(&l.url, escape)
+		field, key = l.json, where
 	}
-	if value, ok, _ := cache.Get(s.ctx, key, ask); ok {
-		return value
+	if !ok || !both {
+		return ""
+	}
+	a, hit := cache.Cached(key)
+	if !hit {
+		a.Value, a.OK, a.Failed = cache.Get(s.ctx, key, s.e.outside(dim.kind, where, field))
+	}
+	if a.OK {
+		return a.Value
 	}
 	return l.otherwise
+}
+
+// outside returns a look-up. It may outlive the request, and uses nothing of it.
+func (e *Engine) outside(kind dimensionKind, where, field string) lookup.Func {
+	find := e.cfg.Lookups.HTTPGet
+	if kind == dimRedis {
+		find = e.cfg.Lookups.HashField
+	}
+	return func(ctx context.Context) (string, bool, error) { return find(ctx, where, field) }
 }
 
 // escape makes a value safe in the path and in the query of an address.
