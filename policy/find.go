@@ -46,28 +46,36 @@ func (e *Engine) cacheOf(dim *dimension) *lookup.Cache {
 
 // find looks a dimension up. What cannot be found out in time, and what is not there, has the default.
 func (s *scratch) find(index int, dim *dimension) string {
-	l, cache := dim.lookUp, s.e.lookups[index]
-	where, field, key := "", "", ""
-	ok, both := false, true
-	if dim.kind == dimRedis {
-		where, ok = s.fill(&l.hash, nil)
-		field, both = s.fill(&l.field, nil)
-		key = where + "\x00" + field
-	} else {
-		where, ok = s.fill(&l.url, escape)
-		field, key = l.json, where
-	}
-	if !ok || !both {
+	where, field, ok := s.address(dim)
+	if !ok {
 		return ""
+	}
+	cache, key := s.e.lookups[index], where
+	if dim.kind == dimRedis {
+		key += "\x00" + field
 	}
 	a, hit := cache.Cached(key)
 	if !hit {
-		a.Value, a.OK, a.Failed = cache.Get(s.ctx, key, s.e.outside(dim.kind, where, field))
+		a.Value, a.OK, _ = cache.Get(s.ctx, key, s.e.outside(dim.kind, where, field))
 	}
 	if a.OK {
 		return a.Value
 	}
-	return l.otherwise
+	return dim.lookUp.otherwise
+}
+
+// address returns where a dimension is looked up: a hash and its field, or a URL and the member of its answer. It reports false
+// if that needs a dimension that is missing.
+func (s *scratch) address(dim *dimension) (where, field string, ok bool) {
+	l := dim.lookUp
+	if dim.kind == dimHTTP {
+		where, ok = s.fill(&l.url, escape)
+		return where, l.json, ok
+	}
+	if where, ok = s.fill(&l.hash, nil); ok {
+		field, ok = s.fill(&l.field, nil)
+	}
+	return where, field, ok
 }
 
 // outside returns a look-up. It may outlive the request, and uses nothing of it.
