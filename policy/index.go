@@ -13,7 +13,9 @@ type index struct {
 	root *trieNode // of the patterns; nil if there are none
 	// byHost has the rules without paths, by host; wildcards by the part after "*".
 	byHost map[string][]int32
-	// always are the rules with neither paths nor hosts.
+	// byHeader has the rules with neither paths nor hosts by a header that they demand a value of.
+	byHeader []headerIndex
+	// always are the others.
 	always []int32
 	depth  int  // of the deepest pattern
 	folds  bool // whether a pattern ignores case
@@ -31,6 +33,12 @@ type trieNode struct {
 type ending struct {
 	rule  int32
 	route string
+}
+
+// headerIndex has rules by the value of one header.
+type headerIndex struct {
+	name   string
+	values map[string][]int32
 }
 
 // candidate is a rule whose path, and perhaps host, matches.
@@ -57,11 +65,27 @@ func newIndex(rules []rule) index {
 			for _, h := range m.hosts {
 				x.byHost[h] = append(x.byHost[h], r)
 			}
-		default:
+		case !x.addHeader(m, r):
 			x.always = append(x.always, r)
 		}
 	}
 	return x
+}
+
+// addHeader puts a rule under the first header that it demands a value of. It reports false if there is none.
+func (x *index) addHeader(m *match, rule int32) bool {
+	at := slices.IndexFunc(m.headers, func(h headerMatch) bool { return !h.any })
+	if at < 0 {
+		return false
+	}
+	h := &m.headers[at]
+	i := slices.IndexFunc(x.byHeader, func(x headerIndex) bool { return x.name == h.name })
+	if i < 0 {
+		i = len(x.byHeader)
+		x.byHeader = append(x.byHeader, headerIndex{h.name, make(map[string][]int32)})
+	}
+	x.byHeader[i].values[h.value] = append(x.byHeader[i].values[h.value], rule)
+	return true
 }
 
 // everyRequest returns the number of limits that every request meets.
@@ -151,6 +175,7 @@ func (x *index) find(s *scratch, path, host string) {
 	}
 	s.dropRepeats()
 	x.findHosts(s, host)
+	x.findHeaders(s)
 	for _, r := range x.always {
 		s.found = append(s.found, candidate{r, s.route})
 	}
@@ -161,18 +186,27 @@ func (x *index) findHosts(s *scratch, host string) {
 	if len(x.byHost) == 0 {
 		return
 	}
-	s.addHosts(x.byHost[host])
+	s.addRules(x.byHost[host])
 	for rest := host; ; {
 		dot := strings.IndexByte(rest, '.')
 		if dot < 0 {
 			return
 		}
-		s.addHosts(x.byHost[rest[dot:]])
+		s.addRules(x.byHost[rest[dot:]])
 		rest = rest[dot+1:]
 	}
 }
 
-func (s *scratch) addHosts(rules []int32) {
+func (x *index) findHeaders(s *scratch) {
+	for i := range x.byHeader {
+		h := &x.byHeader[i]
+		for _, line := range s.req.Header[h.name] {
+			s.addRules(h.values[strings.Trim(line, " \t")])
+		}
+	}
+}
+
+func (s *scratch) addRules(rules []int32) {
 	for _, r := range rules {
 		if s.first(r) {
 			s.found = append(s.found, candidate{r, s.route})

@@ -11,6 +11,7 @@ import (
 func matches(t *testing.T, p *Policy, path, host string) []string {
 	t.Helper()
 	s := newScratch(p)
+	s.req = &httpverdict.Request{}
 	s.epoch++
 	p.index.find(s, path, host)
 	var got []string
@@ -121,4 +122,37 @@ func plainMatch(pattern, path []string) bool {
 		}
 	}
 	return len(pattern) == len(path)
+}
+
+// TestHeaderIndex: rules by header are found by each value, once, whatever else they ask for.
+func TestHeaderIndex(t *testing.T) {
+	var doc strings.Builder
+	doc.WriteString("version: 1\nrules:\n")
+	for i := range 1000 {
+		fmt.Fprintf(&doc, "  - {name: t%d, match: {headers: {X-Tenant: t%d}}, limits: [token_bucket 1/s]}\n", i, i)
+	}
+	doc.WriteString("  - {name: both, match: {headers: {X-Any: '*', X-Tenant: t7, X-Zone: a}}, limits: [token_bucket 1/s]}\n" +
+		"  - {name: any, match: {headers: {X-Any: '*'}}, limits: [token_bucket 1/s]}\n" +
+		"  - {name: path, match: {paths: [/p], headers: {X-Tenant: t7}}, limits: [token_bucket 1/s]}\n")
+	store := &recorder{}
+	e := mustEngine(t, doc.String(), store, EngineConfig{})
+	for _, c := range []struct {
+		path   string
+		header []string
+		want   string
+	}{
+		{"/", []string{"X-Tenant", "t7"}, "t7/0 "},
+		{"/", []string{"X-Tenant", " t7\t", "X-Tenant", "t7", "X-Tenant", "t9"}, "t7/0 |t9/0 "},
+		{"/", []string{"X-Tenant", "t7", "X-Zone", "a", "X-Any", "1"}, "t7/0 |both/0 |any/0 "},
+		{"/p", []string{"X-Tenant", "t7"}, "t7/0 |path/0 "},
+	} {
+		e.Decide(t.Context(), request("GET "+c.path, c.header...))
+		if got := strings.Join(store.keys(), "|"); got != c.want {
+			t.Errorf("%s %q: got %s, want %s", c.path, c.header, got, c.want)
+		}
+	}
+	asked := len(store.charges)
+	if e.Decide(t.Context(), request("GET /", "X-Tenant", "T7")); len(store.charges) != asked {
+		t.Error("a rule without its header applies")
+	}
 }
