@@ -252,6 +252,9 @@ func (s scope) decodeCost(fields map[string]*node, r *rule, info *Rule) {
 	if n := fields["cost"]; n != nil {
 		needs = s.decodeCostText(n, &r.cost)
 		info.Cost = r.cost.text
+		if e := r.cost.expression; e != nil {
+			info.CostInputs, info.CostDimensions = e.Inputs(), e.Dimensions()
+		}
 	} else if n := fields["min_cost"]; n != nil {
 		s.fail(n.pos, "min_cost has no meaning without cost; remove it")
 	}

@@ -89,6 +89,7 @@ func (s scope) decodeWho(fields map[string]*node, r *rule, info *Rule) {
 	r.when, needs = s.expression(fields["when"], "when", expr.Bool)
 	if r.when != nil {
 		info.When, info.WhenInputs, info.WhenDimensions = r.when.Text(), r.when.Inputs(), r.when.Dimensions()
+		info.WhenNever = isNever(r.when)
 		if r.when.UsesResponse() {
 			s.fail(fields["when"].pos, "when: there is no response yet; use count_when")
 		}
@@ -116,6 +117,15 @@ func (s scope) decodeWho(fields map[string]*node, r *rule, info *Rule) {
 	r.missing = s.decodeMissing(fields["missing"], fields["key"])
 	info.Missing = [...]string{"shared", "skip", "deny"}[r.missing]
 	r.body = r.body || s.needsBody(needs)
+}
+
+// isNever tells whether a condition that reads nothing of the request is false. One that fails is true.
+func isNever(when *expr.Expression) bool {
+	if len(when.Inputs())+len(when.Dimensions()) > 0 || when.UsesResponse() {
+		return false
+	}
+	holds, err := when.Bool(nil)
+	return err == nil && !holds
 }
 
 func (s scope) needsBody(dims []int) bool {

@@ -22,6 +22,8 @@ type Rule struct {
 	// WhenInputs are what the condition reads of the request, out of bytes, cookies, headers, host, ip, method, path, query and
 	// time; WhenDimensions the dimensions that it names.
 	WhenInputs, WhenDimensions []string
+	// WhenNever tells that the condition is false whatever the request.
+	WhenNever bool
 	// Key has the parts of the key as they are written; empty for one bucket for all. KeyDimensions has the same by the
 	// names of the dimensions, the alternatives of a part together.
 	Key           []string
@@ -43,6 +45,8 @@ type Rule struct {
 	// Cost is the text of the cost: "" for 1, "request.bytes", "response.bytes" or CEL. MinCost is at least 1.
 	Cost    string
 	MinCost int64
+	// CostInputs and CostDimensions are to a cost in CEL what WhenInputs and WhenDimensions are to the condition.
+	CostInputs, CostDimensions []string
 	// CountWhen is the text of a condition in CEL, "" for none.
 	CountWhen string
 	// Settled tells that the rule is charged when the answer is known: before that, it is only checked.
@@ -160,6 +164,20 @@ type Dimension struct {
 	Forgeable bool
 	// Bits is how much of an IPv6 address counts, for addresses.
 	Bits int
+}
+
+// List is a set that the document names.
+type List struct {
+	Name string
+	// Dimension is what its entries are values of; "" for a list of addresses.
+	Dimension string
+	values    map[string]struct{}
+}
+
+// Has tells whether a value of the dimension, as requests have it, is on the list. It is false of every address.
+func (l *List) Has(value string) bool {
+	_, ok := l.values[value]
+	return ok
 }
 
 // Capacity is what a part of the service is said to bear.

@@ -151,6 +151,33 @@ func (p *Policy) Dimensions() []Dimension {
 	return out
 }
 
+// Lists returns the lists in the order of the document.
+func (p *Policy) Lists() []List {
+	out := make([]List, len(p.lists))
+	for i := range p.lists {
+		l := &p.lists[i]
+		out[i] = List{Name: l.name, values: l.values}
+		if l.dim >= 0 {
+			out[i].Dimension = p.dims[l.dim].name
+		}
+	}
+	return out
+}
+
+// Allow returns the names of the lists whose members are never limited.
+func (p *Policy) Allow() []string { return p.listNames(p.allow) }
+
+// Deny returns the names of the lists whose members are refused before any rule.
+func (p *Policy) Deny() []string { return p.listNames(p.deny) }
+
+func (p *Policy) listNames(lists []int) []string {
+	names := make([]string, len(lists))
+	for i, l := range lists {
+		names[i] = p.lists[l].name
+	}
+	return names
+}
+
 // Needs returns what the policy asks of the front that applies it.
 func (p *Policy) Needs() []httpverdict.Need {
 	var needs []httpverdict.Need

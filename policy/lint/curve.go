@@ -204,4 +204,5 @@ func add(a int64, b *big.Int) *big.Int { return new(big.Int).Add(big.NewInt(a), 
 
 func times(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
 
-func ceilDiv(d, unit time.Duration) int64 { return int64((d + unit - 1) / unit) }
+// ceilDiv rounds up, and adds nothing to times that are near the largest there is.
+func ceilDiv(d, unit time.Duration) int64 { return int64(d/unit) + min(int64(d%unit), 1) }

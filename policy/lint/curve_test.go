@@ -45,6 +45,7 @@ func TestMost(t *testing.T) {
 		{"sliding_window 60/1m cells=6", 50 * time.Second, 60},
 		{"sliding_window 60/1m cells=6", 50*time.Second + time.Microsecond, 120},
 		{"sliding_window 60/1m cells=6", time.Minute, 120},
+		{"fixed_window 100/36500d", 2 * headgate.MaxPeriod, 300},
 		{"concurrency 5 ttl=1m", time.Second, -1},
 		{"concurrency 0 ttl=1m", time.Second, 0},
 	} {

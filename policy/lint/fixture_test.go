@@ -51,6 +51,29 @@ func TestFires(t *testing.T) {
 	}
 }
 
+// FuzzCheck: whatever loads is judged, and every finding says all that it has to say.
+func FuzzCheck(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.yaml")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := policy.Parse("fuzz", text, policy.ParseConfig{})
+		if err != nil {
+			return
+		}
+		for _, finding := range Check(Of(p, judged)) {
+			if finding.Line == 0 || finding.Message == "" || finding.Reason == "" || finding.Suggestion == "" {
+				t.Errorf("%+v", finding)
+			}
+		}
+	})
+}
+
 // TestNearMisses: what is nearly what a check looks for, and is not, is not reported.
 func TestNearMisses(t *testing.T) {
 	t.Parallel()

@@ -42,6 +42,18 @@ func forgeableKey(s *subject, r *rule) []note {
 	}}
 }
 
+// pathInKey finds a key with the path where a client makes up any number of paths.
+func pathInKey(s *subject, r *rule) []note {
+	if !r.freePath() || !r.enforces() || s.backed(r, (*rule).bounds) {
+		return nil
+	}
+	return []note{{at: r.At("key"),
+		message:    "the key has the path, and the rule matches any number of paths",
+		reason:     "each path is a bucket of its own: a client that asks for another path each time is not limited",
+		suggestion: "write route in place of path: it has one value for each pattern",
+	}}
+}
+
 // missingSkip finds a rule that a client leaves by sending nothing.
 func missingSkip(s *subject, r *rule) []note {
 	lacking := r.optional()

@@ -41,6 +41,9 @@ type Input struct {
 	Rules      []policy.Rule
 	Dimensions []policy.Dimension
 	Capacity   []policy.Capacity
+	Lists      []policy.List
+	// Allow and Deny are names of lists whose members meet no rule.
+	Allow, Deny []string
 	// Warnings are what the policy says of itself.
 	Warnings []policy.Problem
 	// Now is the time by which a schedule lies in the past. The zero time judges no schedule.
@@ -87,6 +90,7 @@ func checks() []check {
 		{id: "redundant-limit", severity: Warning, rule: redundantLimit},
 		{id: "dead-alternative", severity: Warning, rule: deadAlternative},
 		{id: "forgeable-key", severity: Warning, rule: forgeableKey},
+		{id: "path-in-key", severity: Warning, rule: pathInKey},
 		{id: "missing-skip", severity: Warning, rule: missingSkip},
 		{id: "avoidable-rule", severity: Warning, rule: avoidableRule},
 		{id: "lockout-by-address", severity: Warning, rule: lockoutByAddress},
@@ -98,6 +102,7 @@ func checks() []check {
 		{id: "shadow-only", severity: Warning, rule: shadowOnly},
 		{id: "no-effect", severity: Warning, whole: noEffect},
 		{id: "past-schedule", severity: Info, rule: pastSchedule},
+		{id: "client-chosen-cost", severity: Info, rule: clientChosenCost},
 		{id: "address-64", severity: Info, whole: address64},
 		{id: "window-edge", severity: Info, rule: windowEdge},
 		{id: "loose-override", severity: Info, rule: looseOverride},
@@ -155,5 +160,6 @@ func (f Finding) String() string {
 
 // Of returns what a policy says of itself, judged at a time.
 func Of(p *policy.Policy, now time.Time) Input {
-	return Input{Rules: p.Rules(), Dimensions: p.Dimensions(), Capacity: p.Capacity(), Warnings: p.Warnings(), Now: now}
+	return Input{Rules: p.Rules(), Dimensions: p.Dimensions(), Capacity: p.Capacity(), Lists: p.Lists(), Allow: p.Allow(), Deny: p.Deny(),
+		Warnings: p.Warnings(), Now: now}
 }

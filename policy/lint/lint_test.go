@@ -12,7 +12,7 @@ func TestOrder(t *testing.T) {
 	t.Parallel()
 	log := []headgate.Limit{parsed(t, "sliding_log 500/1h"), parsed(t, "sliding_log 500/1h")}
 	rules := []policy.Rule{
-		{Name: "a", Mode: policy.Enforce, Paths: []string{"/_headgate/x"}, Key: []string{"user"}, KeyDimensions: [][]string{{"user"}}, Limits: log, When: "false"},
+		{Name: "a", Mode: policy.Enforce, Paths: []string{"/_headgate/x"}, Key: []string{"user"}, KeyDimensions: [][]string{{"user"}}, Limits: log, When: "false", WhenNever: true},
 		{Name: "off", Mode: policy.Off, Paths: []string{"/_headgate/x"}, Limits: log},
 	}
 	var ids []string

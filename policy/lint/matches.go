@@ -12,8 +12,8 @@ import (
 // reserved is where the gateway answers itself.
 const reserved = "/_headgate/**"
 
-// neverMatches finds a rule that no request can meet, as far as that can be decided without CEL.
-func neverMatches(_ *subject, r *rule) []note {
+// neverMatches finds a rule that no request can meet, as far as that can be decided without one.
+func neverMatches(s *subject, r *rule) []note {
 	var notes []note
 	if own := newPattern(reserved, false); len(r.requests.paths) > 0 &&
 		!slices.ContainsFunc(r.requests.paths, func(p pattern) bool { return !own.covers(p) }) {
@@ -23,21 +23,65 @@ func neverMatches(_ *subject, r *rule) []note {
 			suggestion: "remove the rule, or match the paths of the service",
 		})
 	}
-	if bad := slices.DeleteFunc(slices.Clone(r.requests.hosts), possibleHost); len(bad) > 0 && len(bad) == len(r.requests.hosts) {
+	if bad := slices.DeleteFunc(slices.Clone(r.Hosts), possibleHost); len(bad) > 0 && len(bad) == len(r.Hosts) {
 		notes = append(notes, note{at: r.At("match"),
 			message:    fmt.Sprintf("never matches: no client can ask for host %q", bad[0]),
 			reason:     "a part of a name has 1 to 63 characters, a name 253, and nothing lies below an address",
 			suggestion: "write the host as it stands in the address bar, or *.example.com for all below a name",
 		})
 	}
-	if isFalse(r.When) {
+	if r.WhenNever {
 		notes = append(notes, note{at: r.At("when"),
 			message:    "never matches: its condition is always false",
 			reason:     fmt.Sprintf("when is %s, whatever the request", strings.TrimSpace(r.When)),
 			suggestion: "write mode: off to keep a rule without applying it, or remove the condition",
 		})
 	}
+	if list := s.decidedBefore(r); list != "" {
+		notes = append(notes, note{at: r.At("match"),
+			message:    fmt.Sprintf("never matches: everything that it matches is on list %q", list),
+			reason:     "allow, deny and the rule's own skip decide about members of a list before the rule does",
+			suggestion: "remove the rule, or take the entries off the list",
+		})
+	}
 	return notes
+}
+
+// decidedBefore returns a list that decides about requests of the rule, if all of them are on such lists by one of their
+// properties; else "". A path with parameters is on no list that lets pass, and does match, so of those with paths only
+// lists of deny count.
+func (s *subject) decidedBefore(r *rule) string {
+	passing := slices.Concat(s.deny, s.allow, r.Skip)
+	for _, by := range []struct {
+		dimension     string
+		values, lists []string
+	}{{"path", r.Paths, s.deny}, {"method", r.Methods, passing}, {"host", r.Hosts, passing}} {
+		list := ""
+		for _, value := range by.values {
+			if list = s.listed(by.dimension, value, by.lists); list == "" {
+				break
+			}
+		}
+		if list != "" && !r.IgnoreCase {
+			return list
+		}
+	}
+	return ""
+}
+
+// listed returns the first of the lists that a value is on, "" if it is on none.
+func (s *subject) listed(dimension, value string, lists []string) string {
+	for _, name := range lists {
+		if l := s.lists[name]; l.Dimension == dimension && isPlain(value) && l.Has(value) {
+			return name
+		}
+	}
+	return ""
+}
+
+// isPlain tells whether a path, a method or a host is matched as it is written, and matches nothing else.
+func isPlain(text string) bool {
+	return len(text) > 0 && (len(text) == 1 || !strings.HasSuffix(text, "/")) && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/") == ""
 }
 
 // possibleHost tells whether a client can ask for a host, or for one below a wildcard.
@@ -49,12 +93,6 @@ func possibleHost(host string) bool {
 	return len(name) <= 253 && !slices.ContainsFunc(strings.Split(name, "."), func(label string) bool {
 		return label == "" || len(label) > 63
 	})
-}
-
-// isFalse tells whether a condition is false by its text. What is false by calculation is not looked for.
-func isFalse(when string) bool {
-	text := strings.NewReplacer(" ", "", "\t", "", "\n", "", "(", "", ")", "").Replace(when)
-	return text == "false" || text == "!true"
 }
 
 // avoidableRule finds a rule that a client steps out of by what it writes into a request.
@@ -75,17 +113,38 @@ func avoidableRule(s *subject, r *rule) []note {
 
 // chosenInput returns the first thing in the condition of a rule that a client writes itself, "" if there is none.
 func (s *subject) chosenInput(r *rule) string {
-	for _, input := range r.WhenInputs {
-		if text, ok := map[string]string{"headers": "a header", "cookies": "a cookie", "query": "the query", "bytes": "the length of the body"}[input]; ok {
+	if slices.Contains(r.WhenInputs, "bytes") {
+		return "the length of the body"
+	}
+	return s.written(r.WhenInputs, r.WhenDimensions)
+}
+
+// written returns the first of what an expression reads that a client writes itself, "" if there is none.
+func (s *subject) written(inputs, dimensions []string) string {
+	for _, input := range inputs {
+		if text, ok := map[string]string{"headers": "a header", "cookies": "a cookie", "query": "the query"}[input]; ok {
 			return text
 		}
 	}
-	for _, name := range r.WhenDimensions {
+	for _, name := range dimensions {
 		if s.dimension(name).Forgeable {
 			return fmt.Sprintf("dimension %q", name)
 		}
 	}
 	return ""
+}
+
+// clientChosenCost finds a cost that a client writes itself: it can say less than is so.
+func clientChosenCost(s *subject, r *rule) []note {
+	input := s.written(r.CostInputs, r.CostDimensions)
+	if input == "" || !r.enforces() {
+		return nil
+	}
+	return []note{{at: r.At("cost"),
+		message:    fmt.Sprintf("a client chooses what it pays: cost reads %s", input),
+		reason:     fmt.Sprintf("a request that says less than is so is charged less, down to min_cost, which is %s", number(r.MinCost)),
+		suggestion: "let the service refuse a request whose real amount is another, or take the cost from what the client cannot write",
+	}}
 }
 
 // shadowOnly finds a rule on trial whose requests nothing else limits.

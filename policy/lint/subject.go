@@ -14,10 +14,13 @@ type subject struct {
 	rules      []rule
 	dimensions map[string]policy.Dimension
 	capacity   []policy.Capacity
-	warnings   []policy.Problem
-	now        time.Time
-	covering   coverIndex
-	found      []Finding
+	lists      map[string]policy.List
+	// allow and deny are names of lists whose members meet no rule.
+	allow, deny []string
+	warnings    []policy.Problem
+	now         time.Time
+	covering    coverIndex
+	found       []Finding
 }
 
 // rule is a rule with what checks ask of it.
@@ -37,7 +40,10 @@ type part []policy.Dimension
 
 func newSubject(in Input) *subject {
 	s := &subject{dimensions: make(map[string]policy.Dimension, len(in.Dimensions)),
-		capacity: in.Capacity, warnings: in.Warnings, now: in.Now}
+		capacity: in.Capacity, warnings: in.Warnings, now: in.Now, lists: make(map[string]policy.List, len(in.Lists)), allow: in.Allow, deny: in.Deny}
+	for _, l := range in.Lists {
+		s.lists[l.Name] = l
+	}
 	for _, d := range in.Dimensions {
 		s.dimensions[d.Name] = d
 	}
