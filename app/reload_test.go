@@ -15,6 +15,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/headgate-io/headgate/policy"
+	"github.com/headgate-io/headgate/source"
 )
 
 // serveFile guards a service that says "ok" by a policy in a file that the test changes.
@@ -402,5 +405,13 @@ func TestStatusIsReadable(t *testing.T) {
 `
 	if body != want {
 		t.Errorf("got\n%s\nwant\n%s", body, want)
+	}
+}
+
+// TestDocumentBounds: what a source brings is what a policy may have.
+func TestDocumentBounds(t *testing.T) {
+	t.Parallel()
+	if source.MaxDocument != policy.MaxDocument {
+		t.Errorf("a source brings up to %d bytes, a policy has up to %d", source.MaxDocument, policy.MaxDocument)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // MaxDocument is the largest document, in bytes. A source refuses a larger one without having read it whole.
-const MaxDocument = 512 << 10
+const MaxDocument = 4 << 20
 
 // Source is a place that a document comes from. Its methods are safe for concurrent use; whoever follows a source loads it
 // once, and then again whenever Watch says so.

@@ -18,6 +18,8 @@ type Config struct {
 	New func(t testing.TB) Place
 	// Within is how soon Watch tells of a change; 0 stands for 2 s.
 	Within time.Duration
+
+	slack time.Duration // what a busy machine may add to a time that a source promises; 0 stands for 8 s
 }
 
 // Place is a source with the other end of it in hand.
@@ -34,6 +36,9 @@ func Run(t *testing.T, cfg Config) {
 	if cfg.Within == 0 {
 		cfg.Within = 2 * time.Second
 	}
+	if cfg.slack == 0 {
+		cfg.slack = 8 * time.Second
+	}
 	for _, c := range []struct {
 		name string
 		test func(*bench)
@@ -44,7 +49,7 @@ func Run(t *testing.T, cfg Config) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.test(&bench{T: t, Place: cfg.New(t), within: cfg.Within})
+			c.test(&bench{T: t, Place: cfg.New(t), within: cfg.Within, slack: cfg.slack})
 		})
 	}
 }
@@ -54,10 +59,8 @@ type bench struct {
 	*testing.T
 	Place
 	within time.Duration
+	slack  time.Duration
 }
-
-// slack is what a busy machine may add to a time that a source promises.
-const slack = 8 * time.Second
 
 func (b *bench) load(want string) *source.Document {
 	b.Helper()
@@ -180,7 +183,7 @@ func (b *bench) watch() *watching {
 // await loads whenever it is told to, until ok is content with what comes.
 func (w *watching) await(what string, ok func(*source.Document, error) bool) {
 	w.Helper()
-	limit := time.After(w.within + slack)
+	limit := time.After(w.within + w.slack)
 	for begin := time.Now(); ; {
 		select {
 		case <-w.told:
@@ -192,7 +195,7 @@ func (w *watching) await(what string, ok func(*source.Document, error) bool) {
 			}
 			return
 		case <-limit:
-			w.Fatalf("%s: not told within %v", what, w.within+slack)
+			w.Fatalf("%s: not told within %v", what, w.within+w.slack)
 		}
 	}
 }
@@ -211,8 +214,8 @@ func (w *watching) end() {
 			w.Errorf("Watch: %v, want nil for a context that has ended", err)
 		}
 		w.done <- nil // for whoever ends it again
-	case <-time.After(slack):
-		w.Errorf("Watch goes on %v after its context has ended", slack)
+	case <-time.After(w.slack):
+		w.Errorf("Watch goes on %v after its context has ended", w.slack)
 	}
 }
 
