@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
+	"github.com/headgate-io/headgate/middleware/stale"
 )
 
 // Defaults of Config.
@@ -40,6 +41,8 @@ type Config struct {
 	Reserved http.Handler
 	// Renderer writes denials.
 	Renderer httpverdict.Renderer
+	// Stale keeps answers for rules that give old ones; nil stands for one with its defaults.
+	Stale *stale.Cache
 
 	// Logger gets what goes wrong; nil discards it.
 	Logger *slog.Logger
@@ -123,7 +126,7 @@ func (c *Config) validate() error {
 // another behind the same Decider.
 func Check(d httpverdict.Decider) error {
 	return httpverdict.CheckNeeds(d, "gateway", httpverdict.NeedWait, httpverdict.NeedRelease, httpverdict.NeedResult,
-		httpverdict.NeedBody, httpverdict.NeedMark)
+		httpverdict.NeedBody, httpverdict.NeedMark, httpverdict.NeedStale)
 }
 
 // upstream is where requests go, in the form that outgoing requests need.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
+	"github.com/headgate-io/headgate/middleware/stale"
 )
 
 // exchange is one request on its way. It is the ResponseWriter through which everything is answered, so that status and
@@ -23,6 +24,7 @@ type exchange struct {
 	body    *pacedBody // nil without a body, and until it is read
 	writes  *pace      // of an HTTP/2 stream
 	websock bool
+	keeping *stale.Keeping // nil unless the answer may be that of others
 
 	looks   sync.Mutex // guards what follows while the policy decides
 	ahead   *httpverdict.PeekedBody
@@ -86,20 +88,52 @@ func (x *exchange) serve() {
 	x.verdict = x.g.cfg.Decider.Decide(x.r.Context(), req)
 	x.endLooks()
 	if !x.verdict.Allowed() {
-		x.g.cfg.Renderer.Write(x, x.r, x.verdict)
+		x.deny(x.verdict)
 		return
 	}
 	x.pass()
 }
 
+// deny answers with what is kept, or with the denial.
+func (x *exchange) deny(v *httpverdict.Verdict) {
+	if v.Stale != nil {
+		if a := x.g.cfg.Stale.Kept(stale.QueryOf(x.g, x.r, x.judged, v.Stale)); a != nil {
+			x.give(a)
+			return
+		}
+	}
+	x.g.cfg.Renderer.Write(x, x.r, v)
+}
+
+// give answers with what is kept.
+func (x *exchange) give(a *stale.Answer) {
+	h := x.Header()
+	x.g.cfg.Renderer.SetHeaders(h, x.verdict)
+	delete(h, "Retry-After") // here is the answer
+	h["Content-Type"] = nil  // unless the service has given one
+	a.Write(x, x.r)
+}
+
 // pass hands an allowed request on, after its wait.
 func (x *exchange) pass() {
-	if err := x.g.holds.Wait(x.r.Context(), x.verdict.Wait); err != nil {
-		x.g.cfg.Renderer.Write(x, x.r, x.verdict.Overload())
+	v := x.verdict
+	if err := x.g.holds.Wait(x.r.Context(), v.Wait); err != nil {
+		x.deny(v.Overload())
 		return
 	}
+	if v.Stale != nil && v.Over == "" { // what a marked request is told is for it alone
+		a, keeping := x.g.cfg.Stale.Join(x.r.Context(), stale.QueryOf(x.g, x.r, x.judged, v.Stale))
+		if a != nil {
+			x.give(a)
+			return
+		}
+		if keeping != nil {
+			x.keeping = keeping
+			defer keeping.End(false) // unless it has ended as it should
+		}
+	}
 	if !x.g.enter() {
-		x.g.cfg.Renderer.Write(x, x.r, x.verdict.Overload())
+		x.deny(v.Overload())
 		return
 	}
 	defer x.g.leave()

@@ -128,6 +128,7 @@ func (x *exchange) respond(res *http.Response) {
 		h["Trailer"] = []string{strings.Join(names, ", ")}
 		delete(h, "Content-Length") // HTTP/2 has both, HTTP/1.1 has trailers after chunks only
 	}
+	x.keep(res)
 	x.WriteHeader(res.StatusCode)
 	if err := x.copyBody(res); err != nil {
 		if x.r.Context().Err() == nil && err != errClient {
@@ -136,6 +137,17 @@ func (x *exchange) respond(res *http.Response) {
 		x.abort()
 	}
 	x.copyTrailers(res, announced)
+}
+
+// keep has an answer taken down that may be that of others.
+func (x *exchange) keep(res *http.Response) {
+	switch {
+	case x.keeping == nil:
+	case len(res.Trailer) > 0:
+		x.keeping.Refuse()
+	case x.keeping.Header(res.StatusCode, res.Header):
+		res.Body = x.keeping.Body(res.Body)
+	}
 }
 
 func (x *exchange) copyTrailers(res *http.Response, announced int) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
+	"github.com/headgate-io/headgate/middleware/stale"
 )
 
 // ReservedPrefix is the part of the path space that is never forwarded.
@@ -53,6 +54,11 @@ func New(cfg Config) (*Gateway, error) {
 	up, err := parseUpstream(cfg.Upstream)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Stale == nil {
+		if cfg.Stale, err = stale.New(stale.Config{}); err != nil {
+			return nil, err
+		}
 	}
 	g := &Gateway{cfg: cfg, up: up, holds: httpverdict.NewHolds(cfg.MaxHeld)}
 	g.buffers.New = func() any { return new([copyBuffer]byte) }

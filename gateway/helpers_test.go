@@ -134,7 +134,7 @@ func TestConformance(t *testing.T) {
 				service.Config.Protocols.SetUnencryptedHTTP2(true)
 				service.Start()
 				t.Cleanup(service.Close)
-				g, err := New(Config{Upstream: protocol + service.URL[len("http"):], Decider: s.Decider, MaxHeld: s.MaxHeld})
+				g, err := New(Config{Upstream: protocol + service.URL[len("http"):], Decider: s.Decider, MaxHeld: s.MaxHeld, Stale: s.Stale})
 				if err != nil {
 					return "", err
 				}

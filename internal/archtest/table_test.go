@@ -50,7 +50,7 @@ func libs(sets ...[]string) (all []string) {
 // table is the architecture. Test files are free to import what they like, but for siblings' unexported parts, which Go
 // itself protects.
 func table() []row {
-	const verdict = "middleware/httpverdict"
+	const verdict, kept = "middleware/httpverdict", "middleware/stale"
 	return []row{
 		{pkg: root, layer: 0, why: "the words of the library: whoever imports them must compile nothing else"},
 
@@ -60,6 +60,7 @@ func table() []row {
 
 		{pkg: "algo", layer: 1, own: []string{root}, why: "pure functions: the reference for every store"},
 		{pkg: verdict, layer: 1, own: []string{root}, why: "what fronts and policies share"},
+		{pkg: kept, layer: 1, own: []string{root, verdict}, why: "the answers that HTTP fronts keep; it is told by a Verdict what it may keep"},
 		{pkg: "policy/internal/schedule", layer: 1, own: []string{root}, why: "pure functions of time: limits, schedules and zones"},
 		{pkg: "policy", layer: 1, own: []string{root, verdict, "policy/internal/credential", "policy/internal/expr", "policy/internal/lookup", "policy/internal/schedule"}, libs: yaml, why: "rules to charges; look-ups come through an interface, CEL and tokens through packages of their own"},
 		{pkg: "flashsale", layer: 1, own: []string{root}, why: "the domain of a sale and its ports; drivers are adapters' business"},
@@ -90,12 +91,12 @@ func table() []row {
 		{pkg: "history", layer: 2, own: []string{root, "source"}, libs: libs(redis, sqlDrivers, migrations), why: "keeps versions of what sources bring"},
 		{pkg: "metrics", layer: 2, own: []string{root}, libs: []string{"github.com/prometheus", "go.opentelemetry.io/otel"}, why: "observer interfaces use basic and root types only"},
 
-		{pkg: "middleware/nethttpmw", layer: 3, own: []string{root, verdict}, why: "a front knows verdicts and its framework, never a store"},
+		{pkg: "middleware/nethttpmw", layer: 3, own: []string{root, verdict, kept}, why: "a front knows verdicts and its framework, never a store"},
 		{pkg: "middleware/ginmw", layer: 3, own: []string{root, verdict}, libs: []string{"github.com/gin-gonic/gin"}, why: "a front knows verdicts and its framework, never a store"},
 		{pkg: "middleware/echomw", layer: 3, own: []string{root, verdict}, libs: []string{"github.com/labstack/echo/v4"}, why: "a front knows verdicts and its framework, never a store"},
 		{pkg: "middleware/fibermw", layer: 3, own: []string{root, verdict}, libs: []string{"github.com/gofiber/fiber/v3"}, why: "a front knows verdicts and its framework, never a store"},
 		{pkg: "middleware/grpcmw", layer: 3, own: []string{root, verdict}, libs: grpc, why: "a front knows verdicts and its framework, never a store"},
-		{pkg: "gateway", layer: 3, own: []string{root, verdict}, libs: libs(breakers, network), why: "applies any Decider; HTTP/2 and its header checks are x/net's"},
+		{pkg: "gateway", layer: 3, own: []string{root, verdict, kept}, libs: libs(breakers, network), why: "applies any Decider; HTTP/2 and its header checks are x/net's"},
 		{pkg: "decisionapi", layer: 3, own: []string{root, "policy", verdict}, libs: yaml, why: "answers for a policy over HTTP"},
 		{pkg: "rls", layer: 3, own: []string{root, "policy", verdict}, libs: grpc, why: "answers for a policy over gRPC"},
 		{pkg: "resp", layer: 3, own: []string{root, "policy", verdict}, libs: []string{"github.com/tidwall/redcon"}, why: "answers over the Redis protocol"},
@@ -111,7 +112,7 @@ func table() []row {
 
 		{pkg: "limitertest/oracle", layer: 1, own: []string{root}, onlyTests: true, why: "the algorithms once more, in math/big, from the description alone"},
 		{pkg: "limitertest", layer: 2, own: []string{root, "testlang", "limitertest/oracle"}, libs: []string{"pgregory.net/rapid"}, onlyTests: true, why: "judges any Limiter"},
-		{pkg: "middleware/mwtest", layer: 2, own: []string{root, verdict}, onlyTests: true, why: "judges any front"},
+		{pkg: "middleware/mwtest", layer: 2, own: []string{root, verdict, kept}, onlyTests: true, why: "judges any front"},
 		{pkg: "flashsale/stocktest", layer: 2, own: []string{root, "flashsale"}, onlyTests: true, why: "judges any stock"},
 		{pkg: "source/sourcetest", layer: 2, own: []string{"source"}, onlyTests: true, why: "judges any source"},
 		{pkg: "internal/testservers", layer: 1, onlyTests: true, why: "starts servers; a test of any package may use it"},
@@ -127,6 +128,7 @@ func sameLayer() map[string]string {
 	return map[string]string{
 		"policy → policy/internal/schedule": "a part of the policy, apart because it is pure",
 		"policy → " + verdict:               "a policy answers with a Verdict; httpverdict imports the root alone",
+		"middleware/stale → " + verdict:     "it keeps answers as a Verdict says",
 		"testlang → " + verdict:             "it drives policies as Deciders",
 		"replay → " + verdict:               "it drives policies as Deciders",
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
+	"github.com/headgate-io/headgate/middleware/stale"
 )
 
 // patience bounds what a test waits for; nothing is expected to take it.
@@ -20,6 +21,7 @@ const patience = 10 * time.Second
 type bench struct {
 	front  Front
 	judge  *judge
+	stale  *stale.Cache
 	base   string
 	client *http.Client
 }
@@ -73,7 +75,11 @@ func (b *bench) start(t *testing.T, answer func(*httpverdict.Request) *httpverdi
 	t.Helper()
 	b.judge = &judge{answer: answer, done: make(chan httpverdict.Result, 1024)}
 	t.Cleanup(func() { b.judge.checkDone(t) }) // cleanups run last first: after those of the front
-	base, err := b.front.Start(t, Setup{Decider: b.judge, App: app, MaxHeld: 1})
+	var err error
+	if b.stale, err = stale.New(stale.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	base, err := b.front.Start(t, Setup{Decider: b.judge, App: app, MaxHeld: 1, Stale: b.stale})
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}

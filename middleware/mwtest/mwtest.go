@@ -3,7 +3,7 @@
 //
 //	func TestConformance(t *testing.T) {
 //		mwtest.Run(t, mwtest.Front{Start: func(t testing.TB, s mwtest.Setup) (string, error) {
-//			limit, err := nethttpmw.New(s.Decider, nethttpmw.Config{MaxHeld: s.MaxHeld})
+//			limit, err := nethttpmw.New(s.Decider, nethttpmw.Config{MaxHeld: s.MaxHeld, Stale: s.Stale})
 //			if err != nil {
 //				return "", err
 //			}
@@ -21,6 +21,7 @@ import (
 	"testing"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
+	"github.com/headgate-io/headgate/middleware/stale"
 )
 
 // Front is what is tested.
@@ -40,6 +41,8 @@ type Setup struct {
 	App     http.Handler
 	// MaxHeld is how many requests the front may hold for a wait at a time.
 	MaxHeld int
+	// Stale keeps the answers.
+	Stale *stale.Cache
 }
 
 // Run runs the suite.
@@ -81,6 +84,11 @@ func Run(t *testing.T, f Front) {
 		{"a denial as a page", false, testTemplate},
 		{"a denial in the client's language", false, testLanguages},
 		{"a denial that a page of another origin reads", false, testOrigins},
+		{"an old answer in place of a denial", false, testStale},
+		{"answers that are not for others", false, testNotKept},
+		{"half an answer is not kept", false, testBrokenIsNotKept},
+		{"one of many asks the application", false, testCoalesce},
+		{"an answer that is kept streams", f.NoStreams, testStaleStream},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.skip {

@@ -182,7 +182,7 @@ type willing struct{ *demanding }
 func (willing) Needs() []httpverdict.Need {
 	return []httpverdict.Need{
 		{Kind: httpverdict.NeedWait, Rule: "a"}, {Kind: httpverdict.NeedRelease, Rule: "b"}, {Kind: httpverdict.NeedResult, Rule: "c"},
-		{Kind: httpverdict.NeedBody, Rule: "d"}, {Kind: httpverdict.NeedMark, Rule: "e"},
+		{Kind: httpverdict.NeedBody, Rule: "d"}, {Kind: httpverdict.NeedMark, Rule: "e"}, {Kind: httpverdict.NeedStale, Rule: "f"},
 	}
 }
 

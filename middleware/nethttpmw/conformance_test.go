@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) {
 	mwtest.Run(t, mwtest.Front{Start: func(t testing.TB, s mwtest.Setup) (string, error) {
-		limit, err := nethttpmw.New(s.Decider, nethttpmw.Config{MaxHeld: s.MaxHeld})
+		limit, err := nethttpmw.New(s.Decider, nethttpmw.Config{MaxHeld: s.MaxHeld, Stale: s.Stale})
 		if err != nil {
 			return "", err
 		}

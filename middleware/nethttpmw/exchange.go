@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
+	"github.com/headgate-io/headgate/middleware/stale"
 )
 
 // exchange is one request under its verdict.
@@ -14,28 +15,59 @@ type exchange struct {
 	r       *http.Request // as it came
 	judged  *httpverdict.Request
 	verdict *httpverdict.Verdict
-	body    *body // nil for none
+	body    *body     // nil for none
+	rec     *recorder // nil if nobody wants to know how it was answered
 }
 
 func (x *exchange) apply(w http.ResponseWriter) {
-	if !x.verdict.Allowed() {
-		x.deny(w, x.verdict)
+	v := x.verdict
+	if !v.Allowed() {
+		x.deny(w, v)
 		return
 	}
-	if err := x.front.holds.Wait(x.r.Context(), x.verdict.Wait); err != nil {
+	if err := x.front.holds.Wait(x.r.Context(), v.Wait); err != nil {
 		// Too many are held, or the client has left; in case it was somebody else who ended the context, this is no success.
-		x.deny(w, x.verdict.Overload())
+		x.deny(w, v.Overload())
 		return
 	}
-	x.front.cfg.Renderer.SetHeaders(w.Header(), x.verdict)
+	var keeping *stale.Keeping
+	if v.Stale != nil && v.Over == "" { // what a marked request is told is for it alone
+		var a *stale.Answer
+		if a, keeping = x.front.cfg.Stale.Join(x.r.Context(), stale.QueryOf(x.front, x.r, x.judged, v.Stale)); a != nil {
+			x.give(w, a)
+			return
+		}
+	}
+	x.front.cfg.Renderer.SetHeaders(w.Header(), v)
+	if keeping == nil {
+		x.front.next.ServeHTTP(w, x.request())
+		return
+	}
+	defer keeping.End(false) // unless it has ended as it should
+	x.rec.keep = &keep{taking: keeping}
 	x.front.next.ServeHTTP(w, x.request())
+	x.rec.kept(x.r.Context())
 }
 
+// deny answers with what is kept, or with the denial.
 func (x *exchange) deny(w http.ResponseWriter, v *httpverdict.Verdict) {
+	if v.Stale != nil {
+		if a := x.front.cfg.Stale.Kept(stale.QueryOf(x.front, x.r, x.judged, v.Stale)); a != nil {
+			x.give(w, a)
+			return
+		}
+	}
 	if x.r.ProtoMajor == 1 && x.body.pending() {
 		w.Header().Set("Connection", "close") // else the answer would wait for the rest of the body
 	}
 	x.front.cfg.Renderer.Write(w, x.r, v)
+}
+
+// give answers with what is kept.
+func (x *exchange) give(w http.ResponseWriter, a *stale.Answer) {
+	x.front.cfg.Renderer.SetHeaders(w.Header(), x.verdict)
+	w.Header().Del("Retry-After") // here is the answer
+	a.Write(w, x.r)
 }
 
 // request returns what the handler gets: the request with the path that was judged, the verdict's mark and no other, and

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
+	"github.com/headgate-io/headgate/middleware/stale"
 )
 
 // DefaultMaxHeld is how many requests are held for a wait at a time unless Config says otherwise.
@@ -15,6 +16,9 @@ type Config struct {
 	// MaxHeld is how many requests may be held for the wait of a queue at a time; further ones are answered 503. Each costs a
 	// goroutine. 0 stands for DefaultMaxHeld.
 	MaxHeld int
+	// Stale keeps answers for rules that give old ones; nil stands for one with its defaults. The answers of several handlers
+	// are kept apart.
+	Stale *stale.Cache
 	// Renderer writes the answers; the zero value uses the runtime's clock and random source.
 	Renderer httpverdict.Renderer
 	// OnVerdict, if set, is called with every verdict before it is applied, from many goroutines at a time. It must not keep
@@ -34,6 +38,12 @@ func New(d httpverdict.Decider, cfg Config) (func(http.Handler) http.Handler, er
 	if cfg.MaxHeld == 0 {
 		cfg.MaxHeld = DefaultMaxHeld
 	}
+	if cfg.Stale == nil {
+		var err error
+		if cfg.Stale, err = stale.New(stale.Config{}); err != nil {
+			return nil, err
+		}
+	}
 	holds := httpverdict.NewHolds(cfg.MaxHeld)
 	return func(next http.Handler) http.Handler {
 		return &front{decider: d, next: next, cfg: cfg, holds: holds}
@@ -44,7 +54,7 @@ func New(d httpverdict.Decider, cfg Config) (func(http.Handler) http.Handler, er
 // front. It is for a policy that is to take the place of another behind the same Decider.
 func Check(d httpverdict.Decider) error {
 	return httpverdict.CheckNeeds(d, "nethttpmw", httpverdict.NeedWait, httpverdict.NeedRelease, httpverdict.NeedResult,
-		httpverdict.NeedBody, httpverdict.NeedMark)
+		httpverdict.NeedBody, httpverdict.NeedMark, httpverdict.NeedStale)
 }
 
 type front struct {
@@ -73,11 +83,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if looked {
 		defer b.abandon(w)
 	}
-	if v.Done == nil {
+	if v.Done == nil && v.Stale == nil {
 		x.apply(w)
 		return
 	}
 	rec, w := record(w)
+	x.rec = rec
 	rec.finish = &finisher{verdict: v, ctx: r.Context(), rec: rec, body: b, head: r.Method == http.MethodHead}
 	defer rec.finish.handlerOver()
 	x.apply(w)

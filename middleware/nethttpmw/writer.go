@@ -19,6 +19,7 @@ type recorder struct {
 	status int
 	bytes  int64
 	finish *finisher
+	keep   *keep // nil unless the answer may be that of others
 }
 
 // Unwrap lets http.ResponseController reach what the writer below can do.
@@ -28,12 +29,24 @@ func (r *recorder) WriteHeader(status int) {
 	// 1xx answers are followed by the real one; 101 is the real one.
 	if r.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		r.status = status
+		if r.keep != nil {
+			r.keep.begin(status, r.Header())
+		}
 	}
 	r.ResponseWriter.WriteHeader(status)
 }
 
 func (r *recorder) Write(p []byte) (int, error) {
 	r.answered()
+	if r.keep != nil {
+		held, err := r.take(p)
+		switch {
+		case err != nil:
+			return 0, err
+		case held:
+			return len(p), nil
+		}
+	}
 	n, err := r.ResponseWriter.Write(p)
 	r.bytes += int64(n)
 	return n, err
@@ -41,6 +54,9 @@ func (r *recorder) Write(p []byte) (int, error) {
 
 // WriteString keeps io.WriteString from copying.
 func (r *recorder) WriteString(s string) (int, error) {
+	if r.keep != nil {
+		return onlyWriter{r}.Write([]byte(s))
+	}
 	r.answered()
 	n, err := io.WriteString(r.ResponseWriter, s)
 	r.bytes += int64(n)
@@ -49,17 +65,29 @@ func (r *recorder) WriteString(s string) (int, error) {
 
 // answered notes the status that a write without a WriteHeader implies.
 func (r *recorder) answered() {
-	if r.status == 0 {
+	switch {
+	case r.status != 0:
+	case r.keep != nil:
+		r.WriteHeader(http.StatusOK) // so that what the header is now is what is sent
+	default:
 		r.status = http.StatusOK
 	}
 }
 
 func (r *recorder) flush() error {
 	r.answered()
+	if r.keep != nil {
+		if err := r.letGo(); err != nil {
+			return err
+		}
+	}
 	return http.NewResponseController(r.ResponseWriter).Flush()
 }
 
 func (r *recorder) readFrom(src io.Reader) (int64, error) {
+	if r.keep != nil {
+		return io.Copy(onlyWriter{r}, src)
+	}
 	r.answered()
 	n, err := r.ResponseWriter.(io.ReaderFrom).ReadFrom(src)
 	r.bytes += n
@@ -71,6 +99,9 @@ func (r *recorder) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(r.ResponseWriter).Hijack()
 	if err != nil {
 		return conn, rw, err
+	}
+	if r.keep != nil {
+		r.keep.taking.Refuse()
 	}
 	r.finish.hijacked = true
 	r.finish.pending.Add(1)
