@@ -188,7 +188,7 @@ func TestToleratesHolds(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	claimed := 0
-	for claimed < 400 {
+	for claimed < 150 {
 		b, a := drawLimit(t, r), drawLimit(t, r)
 		if !tolerates(b, a) {
 			continue
@@ -217,7 +217,7 @@ func TestToleratesHolds(t *testing.T) {
 func TestMostHolds(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
-	for range 200 {
+	for range 60 {
 		l := drawLimit(t, r)
 		f := newTraffic(r)
 		var at []time.Time
