@@ -26,7 +26,8 @@ type EngineConfig struct {
 	// Lookups finds the dimensions that are looked up. NewEngine refuses a policy that needs what is nil.
 	Lookups Lookups
 	// Before is the engine whose place this one takes, if there is one. What it has looked up stays known for dimensions that
-	// are looked up the same way, so that a change of the policy does not ask for all values at once. It is not kept.
+	// are looked up the same way, so that a change of the policy does not ask for all values at once; and if MaxWaiting is the
+	// same, requests that wait for their turn under it stay before those that come to the new one. It is not kept.
 	Before *Engine
 	// MarkKey signs the header of requests that are over a limit and pass all the same, at least 16 bytes. NewEngine refuses a
 	// policy that needs it if it is shorter.
@@ -107,7 +108,9 @@ func NewEngine(p *Policy, limiter headgate.Limiter, cfg EngineConfig) (*Engine, 
 	e.root = e
 	e.phases = make([]atomic.Pointer[phase], len(p.rules))
 	e.force = &force{}
-	e.lines = newWaitLines(cfg.MaxWaiting)
+	if e.lines = newWaitLines(cfg.MaxWaiting); cfg.Before != nil && cfg.Before.lines.most == cfg.MaxWaiting {
+		e.lines = cfg.Before.lines // those who wait there were first
+	}
 	e.lookups = newLookups(p, &cfg)
 	e.cfg.Before = nil
 	e.pool = &sync.Pool{New: func() any { return newScratch(p) }}
