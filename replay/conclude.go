@@ -69,19 +69,33 @@ func (j *judge) differenceReport() *Difference {
 	d.NewlyHit = j.clients.count(func(f clientFlags) bool { return f&clientHit != 0 && f&clientHitBefore == 0 })
 	d.Relieved = j.clients.count(func(f clientFlags) bool { return f&clientHit == 0 && f&clientHitBefore != 0 })
 	d.Rules = []RuleDifference{}
-	for _, now := range j.now.tally.rules {
-		one := RuleDifference{Rule: now.info.Name, In: "new", NewRequests: now.requests, NewDenied: now.denied}
-		if before := j.before.tally.byName[now.info.Name]; before != nil {
-			one.In, one.OldRequests, one.OldDenied = "both", before.requests, before.denied
-		}
-		d.Rules = append(d.Rules, one)
+	for _, now := range j.now.tally.ruleTotals() {
+		now.In = cmp.Or(now.In, "new")
+		d.Rules = append(d.Rules, now)
 	}
-	for _, before := range j.before.tally.rules {
-		if j.now.tally.byName[before.info.Name] == nil {
-			d.Rules = append(d.Rules, RuleDifference{Rule: before.info.Name, In: "old", OldRequests: before.requests, OldDenied: before.denied})
+	for _, was := range j.before.tally.ruleTotals() {
+		i := slices.IndexFunc(d.Rules, func(r RuleDifference) bool { return r.Rule == was.Rule })
+		if i < 0 {
+			i = len(d.Rules)
+			d.Rules = append(d.Rules, RuleDifference{Rule: was.Rule, In: cmp.Or(was.In, "old")})
+		} else if was.In == "" {
+			d.Rules[i].In = "both"
 		}
+		d.Rules[i].OldRequests, d.Rules[i].OldDenied = was.NewRequests, was.NewDenied
 	}
 	return &d
+}
+
+// ruleTotals returns the figures of every rule, and of every list that denied, as those of a new policy.
+func (t *sideTally) ruleTotals() []RuleDifference {
+	var all []RuleDifference
+	for _, r := range t.rules {
+		all = append(all, RuleDifference{Rule: r.info.Name, NewRequests: r.requests, NewDenied: r.denied})
+	}
+	for _, l := range t.listReports() {
+		all = append(all, RuleDifference{Rule: l.Name, In: "list", NewRequests: l.Denied, NewDenied: l.Denied})
+	}
+	return all
 }
 
 func (j *judge) seriesReport(from, slice int64, points []point) Series {
@@ -107,13 +121,13 @@ func (j *judge) notes(log *logCount, r *Report) []string {
 		say("The log has whole seconds: the requests of one second are judged as if they had come at the same moment.")
 	}
 	if log.late > 0 {
-		say("%d requests were further out of order than the window and were judged at the time that the replay had reached.", log.late)
+		say("%s came further out of order than the window and are judged at the time that the replay had reached.", counted(log.late, "request"))
 	}
 	if log.stray > 0 {
-		say("%d requests had times that no other lines confirmed and were judged at the time of the lines before them.", log.stray)
+		say("%s came with times that no other lines confirm and are judged at the time of the lines before.", counted(log.stray, "request"))
 	}
 	if log.unsaid > 0 {
-		say("%d requests have a name in place of the client's address: to rules by address they have none.", log.unsaid)
+		say("%s came with a name in place of the client's address: to rules by address they have none.", counted(log.unsaid, "request"))
 	}
 	if !j.clients.whole() {
 		say("More than %d clients: their numbers are estimated, within about 0.3%%.", allClients)
@@ -147,14 +161,14 @@ func (s *side) notes() []string {
 	}
 	if s.policy.Overflowed != nil {
 		if n := s.policy.Overflowed(); n > 0 {
-			say("%d charges found no room for a key of their own and shared one state: denials are too many.", n)
+			say("%s found no room for a key of their own and shared one state: denials are too many.", counted(int64(n), "charge"))
 		}
 	}
 	for _, code := range slices.Sorted(maps.Keys(s.tally.errors)) {
-		say("%d requests could not be judged (%s).", s.tally.errors[code], shown(code, 60))
+		say("%s could not be judged (%s).", counted(s.tally.errors[code], "request"), shown(code, 60))
 	}
 	if s.tally.unexplained > 0 {
-		say("%d verdicts were not explained: the figures by rule lack them.", s.tally.unexplained)
+		say("%s not explained: the figures by rule lack them.", counted(s.tally.unexplained, "verdict"))
 	}
 	for _, r := range s.tally.rules {
 		r.notes(say)

@@ -66,26 +66,28 @@ func (f *fakePolicy) Decide(ctx context.Context, r *httpverdict.Request) *httpve
 		v.Kind, v.Code = httpverdict.Unavailable, string(headgate.CodeOf(err))
 		return v
 	}
-	f.explain(v, charges, &d)
+	explain(v, &d)
 	if v.Allowed() && f.done != nil {
 		v.Done = func(_ context.Context, res httpverdict.Result) { *f.done = append(*f.done, res) }
 	}
 	return v
 }
 
-func (f *fakePolicy) explain(v *httpverdict.Verdict, charges []headgate.Charge, d *headgate.Decision) {
+func explain(v *httpverdict.Verdict, d *headgate.Decision) {
 	n := 0
 	for i := range v.Matches {
 		m := &v.Matches[i]
 		for j := range m.Limits {
 			m.Limits[j].Outcome = d.Outcomes[n]
+			if m.Shadow && !d.Outcomes[n].Allowed {
+				v.Shadow = append(v.Shadow, m.Rule)
+			}
 			if !d.Allowed && d.Binding == n {
 				v.Kind, v.Rule, v.Code = httpverdict.Limited, m.Rule, "limited"
 			}
 			n++
 		}
 	}
-	_ = charges
 }
 
 func limits(texts ...string) []headgate.Limit {

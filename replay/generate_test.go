@@ -73,7 +73,8 @@ func crowd(second int) float64 {
 func isFarm(second int) bool { return second >= farmed && second < farmed+7200 }
 
 func writeLine(w io.Writer, r *rand.Rand, at time.Time, second int) {
-	ip, method, path, status, agent := shopper(r), "GET", "/", 200, "Mozilla/5.0 (X11; Linux x86_64)"
+	ip, method, status, agent := shopper(r), "GET", 200, "Mozilla/5.0 (X11; Linux x86_64)"
+	var path string
 	switch n := r.Float64() * crowd(second); {
 	case isFarm(second) && n < 1.5: // the farm
 		ip, method, path, status, agent = fmt.Sprintf("203.0.113.%d", r.IntN(60)), "POST", "/login", 401, "python-requests/2.32"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"slices"
 )
@@ -22,19 +23,18 @@ func newMerge(ctx context.Context, names []string, newSource func(name string) *
 	m := &merge{}
 	first := map[*source]int64{}
 	for _, name := range names {
-		if err := ctx.Err(); err != nil {
-			break // what has been found is replayed, and that is nothing
+		if ctx.Err() != nil {
+			break
 		}
 		s := newSource(name)
 		if size, regular := statLog(name); regular {
 			s.count.progress.Total.Add(size)
 		}
 		at, err := firstTime(s)
-		if errors.Is(err, io.EOF) {
-			m.done(s) // empty
-			continue
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, io.EOF): // no requests; reading it counts what it has
+			at = math.MinInt64
+		case err != nil:
 			m.close()
 			return nil, err
 		}

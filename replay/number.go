@@ -17,6 +17,14 @@ func grouped(n int64) string {
 	return sign + digits
 }
 
+// counted is a number of things.
+func counted(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return grouped(n) + " " + thing + "s"
+}
+
 func signed(n int64) string {
 	if n > 0 {
 		return "+" + grouped(n)

@@ -161,9 +161,9 @@ func TestFieldsErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"time":        `"time" is not WORD=FIELD`,
 		"time=":       `"time=" is not WORD=FIELD`,
-		"tiem=ts":     `"tiem" is unknown; the words are time, ip`,
+		"times=ts":    `"times" is unknown; the words are time, ip`,
 		"header.=x":   `"header." is unknown`,
-		"ip=a,,ip=a ": `"ip=a" stands twice`,
+		"ip=a,,ip=a": `"ip=a" stands twice`,
 	} {
 		if _, err := ParseFields(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

@@ -163,7 +163,8 @@ type Difference struct {
 	Rules    []RuleDifference `json:"rules"`
 }
 
-// RuleDifference compares the rules of one name. In tells which of the policies has it: "both", "new" or "old".
+// RuleDifference compares the rules of one name. In tells which of the policies has it, "both", "new" or "old", or "list"
+// for a list that denied.
 type RuleDifference struct {
 	Rule        string `json:"rule"`
 	In          string `json:"in"`

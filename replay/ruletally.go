@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
@@ -132,9 +133,10 @@ func (k *keyTally) compare(o *keyTally) int {
 	return cmp.Or(cmp.Compare(o.denied, k.denied), cmp.Compare(o.requests, k.requests), cmp.Compare(k.key, o.key))
 }
 
+// overLimit tells whether a limit had no room. An outcome without a reason was not asked for.
 func overLimit(m *httpverdict.Match) bool {
 	for i := range m.Limits {
-		if !m.Limits[i].Outcome.Allowed {
+		if o := &m.Limits[i].Outcome; !o.Allowed && o.Reason != headgate.ReasonNone {
 			return true
 		}
 	}
@@ -189,7 +191,7 @@ func (t *ruleTally) topKeys() []KeyReport {
 	})
 	top = top[:min(len(top), topKeys)]
 	for i := range top {
-		top[i].Key = shown(readableKey(top[i].Key), keptKeyBytes)
+		top[i].Key = shown(top[i].Key, keptKeyBytes)
 	}
 	return top
 }

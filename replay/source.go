@@ -188,10 +188,7 @@ func (s *source) accept(e *entry) {
 
 func (s *source) stray(e *entry) {
 	s.count.stray++
-	if s.clock < e.at {
-		e.at = s.clock
-	}
-	e.late = true
+	e.at, e.late = s.clock, true
 	s.ready = append(s.ready, e)
 }
 
@@ -199,16 +196,14 @@ func (s *source) stray(e *entry) {
 func (s *source) believe() {
 	held := slices.Clone(s.held)
 	s.held = s.held[:0]
-	clock := earliest(held, !s.started)
-	s.clock, s.started = clock, true
+	start := earliest(held, !s.started)
+	s.clock, s.started = start, true
 	for _, e := range held {
-		s.admit(e)
-	}
-	if len(s.held) == len(held) {
-		for _, e := range s.held { // cannot be: one of them is the earliest
+		if e.at < start { // at the start, long before all others
 			s.stray(e)
+			continue
 		}
-		s.held = s.held[:0]
+		s.admit(e)
 	}
 }
 

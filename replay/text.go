@@ -70,9 +70,9 @@ func (t *Total) lines(before *Total) [][2]string {
 		return fmt.Sprintf("%s (%s)%s", grouped(t.Denied), percent(t.Denied, t.Requests), kindsText(t.Kinds))
 	}
 	hit := func(t *Total) string {
-		return fmt.Sprintf("%s clients had a request denied (%s)", t.ClientsHit, percentOf(t.ClientsShare))
+		return fmt.Sprintf("%s of the clients (%s) had a request denied", t.ClientsHit, percentOf(t.ClientsShare))
 	}
-	peak := func(t *Total) string { return fmt.Sprintf("%s", grouped(t.PeakAfter)) }
+	peak := func(t *Total) string { return grouped(t.PeakAfter) }
 	lines := [][2]string{
 		{"Through", let(t) + was(let)},
 		{"Denied", denied(t) + was(denied)},
@@ -230,7 +230,7 @@ func (t *textWriter) difference(r *Report) {
 		fmt.Fprintln(w, "  rule\tdenied before\tnow\tchange")
 		for _, x := range d.Rules {
 			change := signed(x.NewDenied - x.OldDenied)
-			if x.In != "both" {
+			if x.In == "new" || x.In == "old" {
 				change += " (only in the " + x.In + " policy)"
 			}
 			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", x.Rule, grouped(x.OldDenied), grouped(x.NewDenied), change)

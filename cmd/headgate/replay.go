@@ -108,7 +108,7 @@ func (f *replayFlags) openPolicies(cfg *replay.Config) (closers []io.Closer, err
 	open := func(file string) (replay.Policy, error) {
 		p, err := app.OpenReplay(file)
 		if err != nil {
-			return replay.Policy{}, notReplayable(file, err)
+			return replay.Policy{}, &app.UsageError{Err: err} // a replay has no other answer than its report
 		}
 		closers = append(closers, p)
 		return p.Policy, nil
@@ -132,22 +132,14 @@ func (f *replayFlags) openPolicies(cfg *replay.Config) (closers []io.Closer, err
 	return closers, nil
 }
 
-// notReplayable makes what is wrong with a policy a bad usage: a replay has no other answer than its report.
-func notReplayable(file string, err error) error {
-	var usage *app.UsageError
-	if errors.As(err, &usage) {
-		return err
-	}
-	return usagef("policy %s cannot be replayed:\n%w", file, err)
-}
-
 func replayLogs(ctx context.Context, std streams, cfg replay.Config, f replayFlags) (*replay.Report, error) {
 	if slices.Contains(cfg.Files, replay.Stdin) && std.in != nil {
 		cfg.Stdin = std.in
 		// A pipe that says nothing must not hold up the end. What cannot be waited for, such as a file, never does.
 		if in, err := cancelreader.NewReader(std.in); err == nil {
 			defer in.Close()
-			defer context.AfterFunc(ctx, func() { in.Cancel() })()
+			stop := context.AfterFunc(ctx, func() { in.Cancel() })
+			defer stop()
 			cfg.Stdin = in
 		}
 	}
