@@ -159,10 +159,10 @@ func TestPeerAlone(t *testing.T) {
 func TestFieldsErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"time":        `"time" is not WORD=FIELD`,
-		"time=":       `"time=" is not WORD=FIELD`,
-		"times=ts":    `"times" is unknown; the words are time, ip`,
-		"header.=x":   `"header." is unknown`,
+		"time":       `"time" is not WORD=FIELD`,
+		"time=":      `"time=" is not WORD=FIELD`,
+		"times=ts":   `"times" is unknown; the words are time, ip`,
+		"header.=x":  `"header." is unknown`,
 		"ip=a,,ip=a": `"ip=a" stands twice`,
 	} {
 		if _, err := ParseFields(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -60,7 +61,7 @@ func TestReplayPage(t *testing.T) {
 	if got := runBinary(t, nil, "replay", "--policy", "replay.yaml", "--log", "missing.log", "--html", page); got.code != exitUsage {
 		t.Errorf("%s", got)
 	}
-	if again, err := os.ReadFile(page); err != nil || string(again) != string(text) {
+	if again, err := os.ReadFile(page); err != nil || !bytes.Equal(again, text) {
 		t.Errorf("a replay that failed has changed the page: %v", err)
 	}
 	if files, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(files) != 1 {
