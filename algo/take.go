@@ -18,7 +18,7 @@ type step struct {
 }
 
 // manyCharges is the number of charges up to which a take works on the stack.
-const manyCharges = 4
+const manyCharges = 8
 
 // Take decides a take at a time and writes the cells, one for each charge, all different. The charges have passed
 // headgate.Validate. d is overwritten.

@@ -10,7 +10,7 @@ import (
 )
 
 // few is the number of charges up to which a take works on the stack.
-const few = 4
+const few = 8
 
 func (s *Store) take(ctx context.Context, v *view, charges []headgate.Charge, d *headgate.Decision) error {
 	now, err := s.start(ctx, v)

@@ -34,7 +34,7 @@ allow: [office]
 deny: [bad]
 rules:
   - {name: site, limits: [token_bucket 20000/s burst=40000]}
-  - {name: browse, match: {methods: [GET]}, key: [ip], limits: [token_bucket 20/s]}
+  - {name: browse, match: {methods: [GET, POST]}, key: [ip], limits: [token_bucket 20/s]}
   - {name: buy-user, match: {methods: [POST], paths: [/buy]}, key: [user | ip], limits: [token_bucket 1/s burst=5]}
   - {name: buy-device, match: {methods: [POST], paths: [/buy]}, key: [device], limits: [token_bucket 1/s burst=5]}
   - {name: buy-ip, match: {methods: [POST], paths: [/buy]}, key: [ip], limits: [token_bucket 5/s burst=20]}
@@ -68,17 +68,17 @@ func BenchmarkDecide(b *testing.B) {
 		name, doc string
 		limiter   headgate.Limiter
 	}{
-		{"5 rules, 4 match", fiveRules, open{}},
-		{"1005 rules, 4 match", fiveRules + many.String(), open{}},
-		{"5 rules, 4 match, in memory", fiveRules, store},
-		{"1005 rules, 4 match, in memory", fiveRules + many.String(), store},
-		{"1006 rules, 4 match and CEL, in memory", strings.Replace(fiveRules, "{name: site,", `{name: site, when: 'request.headers["x-app"] != "internal" && dim.user != ""',`, 1) + many.String(), store},
+		{"5 rules, 5 match", fiveRules, open{}},
+		{"1005 rules, 5 match", fiveRules + many.String(), open{}},
+		{"5 rules, 5 match, in memory", fiveRules, store},
+		{"1005 rules, 5 match, in memory", fiveRules + many.String(), store},
+		{"1006 rules, 5 match and CEL, in memory", strings.Replace(fiveRules, "{name: site,", `{name: site, when: 'request.headers["x-app"] != "internal" && dim.user != ""',`, 1) + many.String(), store},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			e, r := benchEngine(b, bench.doc, bench.limiter), benchRequest()
 			b.ReportAllocs()
 			for b.Loop() {
-				if v := e.Decide(b.Context(), r); len(v.Limits) != 4 {
+				if v := e.Decide(b.Context(), r); len(v.Limits) != 5 {
 					b.Fatal(v)
 				}
 			}
