@@ -110,7 +110,7 @@ type Reload struct {
 	To    headgate.Limit
 }
 
-// Request is a request for a policy to judge.
+// Request is a request for a policy to judge: that of the first run, see Of.
 type Request struct {
 	Method, Host string
 	// Target is the path and query as they are sent.
@@ -124,6 +124,9 @@ type Request struct {
 	// ResponseBytes and ResponseHeader are the size and the header of that answer.
 	ResponseBytes  int64
 	ResponseHeader http.Header
+
+	// counted are the words that it is made of, if some of them count; see Of.
+	counted []countedWord
 }
 
 func (Take) action()    {}

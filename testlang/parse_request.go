@@ -10,12 +10,12 @@ import (
 const requestOptions = "peer=, ip=, user=, dim.NAME=, header.NAME=, cookie.NAME=, body=, host=, response=, response.bytes= or response.header.NAME="
 
 // requestOf reads METHOD TARGET and its options.
-func requestOf(words []word) (Action, error) {
+func requestOf(words []word) (Request, error) {
 	if len(words) < 2 || !isMethod(words[0].plain) {
-		return nil, faultf(words[0].column, "a policy judges requests: write a method in capitals and a path, as in GET /feed user=u1")
+		return Request{}, faultf(words[0].column, "a policy judges requests: write a method in capitals and a path, as in GET /feed user=u1")
 	}
 	if !strings.HasPrefix(words[1].plain, "/") && words[1].plain != "*" {
-		return nil, faultf(words[1].column, "%q is not a path: begin it with /", words[1].plain)
+		return Request{}, faultf(words[1].column, "%q is not a path: begin it with /", words[1].plain)
 	}
 	r := Request{
 		Method: words[0].plain, Target: words[1].plain, Host: "localhost",
@@ -27,15 +27,15 @@ func requestOf(words []word) (Action, error) {
 		w := &words[2+i]
 		name, value, ok := w.option()
 		if !ok {
-			return nil, faultf(w.column, "%q is not known here: write %s", w.raw, requestOptions)
+			return Request{}, faultf(w.column, "%q is not known here: write %s", w.raw, requestOptions)
 		}
 		// A header can come in several lines; anything else has one value.
 		if seen[name] && !strings.HasPrefix(name, "header.") && !strings.HasPrefix(name, "response.header.") {
-			return nil, faultf(w.column, "%s= stands twice", name)
+			return Request{}, faultf(w.column, "%s= stands twice", name)
 		}
 		seen[name] = true
 		if err := r.set(w.column, name, value); err != nil {
-			return nil, err
+			return Request{}, err
 		}
 	}
 	return r, nil

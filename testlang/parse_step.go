@@ -140,7 +140,7 @@ func (p *fileParser) action(words []word) (Action, error) {
 	}
 	verb := words[0]
 	if p.current.Policy != nil {
-		return requestOf(words)
+		return countedRequest(words)
 	}
 	a := arguments{parser: p, words: words[1:]}
 	switch verb.raw {

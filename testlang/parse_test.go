@@ -56,6 +56,9 @@ func TestMistakes(t *testing.T) {
 		{"renew of two", two + "at 0s renew A on=a,b -> ok", "x.test:3:1: renew is of one limit: name one in on="},
 		{"reload repeated", two + "at 0s reload a: token_bucket 1/1s x5", `x.test:3:1: reload runs once`},
 		{"reload of nothing", two + "at 0s reload", "x.test:3:1: write what the limit becomes"},
+		{"counter backwards", policy + "at 0s GET / user=u{9..1} -> allow", "x.test:2:13: {9..1} runs backwards: write the smaller number first"},
+		{"counter that leaves what is allowed", policy + "at 0s GET / ip=198.51.100.{1..256} -> allow", "x.test:2:13: ip=198.51.100.256 is not an address"},
+		{"counter that begins outside", policy + "at 0s GET / response={99..200} -> allow", "x.test:2:13: response=99 is not a status"},
 		{"no expectation", one + "at 0s take 1", "x.test:2:1: nothing is expected: end the line with -> and allow or deny"},
 		{"empty expectation", one + "at 0s take 1 ->", "x.test:2:1: nothing is expected"},
 		{"unknown expectation", one + "at 0s take 1 -> allowed", `x.test:2:17: "allowed" cannot be expected of this line: write allow or deny, error=CODE or allowed=N`},
@@ -152,7 +155,7 @@ func TestParsed(t *testing.T) {
 		t.Errorf("document: got %q", got)
 	}
 	got := fmt.Sprintf("%+v", file.Cases[1].Steps[0].Do)
-	if got != "{Method:POST Host:Shop:80 Target:/a?b=c#d Peer:10.0.0.1 Header:map[Cookie:[a=1; b=2] X-A:[1 2]] Dimensions:map[ip:2001:db8::1 tier:vip user:u] Body:{} Response:401 ResponseBytes:7 ResponseHeader:map[X-Tokens:[60]]}" {
+	if got != "{Method:POST Host:Shop:80 Target:/a?b=c#d Peer:10.0.0.1 Header:map[Cookie:[a=1; b=2] X-A:[1 2]] Dimensions:map[ip:2001:db8::1 tier:vip user:u] Body:{} Response:401 ResponseBytes:7 ResponseHeader:map[X-Tokens:[60]] counted:[]}" {
 		t.Errorf("request: got %s", got)
 	}
 }
@@ -164,6 +167,7 @@ func FuzzParse(f *testing.F) {
 		"start 2026-01-01T00:00:00Z\nlimit a: sliding_log 5/5m\nat 0s..9s every 1s take 1 on=a key=\"\\x00\" x3 -> allowed=5",
 		"policy <<END\nversion: 1\nEND\nat 1s GET /x?y=z peer=::1 header.A=\"b c\" -> deny by=x status=429 ip=::1",
 		"limit c: concurrency 2 ttl=60s\nat -1s acquire A on=c -> allow\nat 1s renew A on=c -> gone\nat 1s release A -> ok\nat 1s refund 3 -> ok\nat 1s reload c: concurrency 0 ttl=1s",
+		"policy <<END\nEND\nat 1s..9s every 1s GET /{1..9}?y={00..99} ip=198.51.100.{1..254} user=u{5..4} -> deny",
 		"at", "limit", "policy <<", "at 0s..", "limit : x", "->", "\"", "limit fixed_window 1/1s\nat 0s take 1 x -> allow",
 	} {
 		f.Add(seed)

@@ -195,7 +195,7 @@ func (r *runner) runStep(ctx context.Context, s subject, step *Step) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			answer := s.do(ctx, step.Start.Add(at), step.Do)
+			answer := s.do(ctx, step.Start.Add(at), step.actionOf(check.runs))
 			check.run(at, answer)
 			r.report.Runs++
 			r.trace(step, check.runs, at, answer)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -243,6 +244,35 @@ at 0s GET / -> deny
 	}
 	if report.Lines != 12 {
 		t.Errorf("want 12 lines, got %d", report.Lines)
+	}
+}
+
+// TestCounters: each run of a line has the next numbers; those of one word run like the digits of a clock, those of several
+// words side by side.
+func TestCounters(t *testing.T) {
+	file := parse(t, "x.test", "policy <<E\nE\n"+
+		"at 0s..1s every 1s GET /echo?a={1..2}{08..10} user=u{1..999999999999999999} body=\"{\\\"n\\\": {0..3}}\" x4 -> allow\n"+
+		"at 2s GET /echo?{1..}{a..b}{1.2} -> allow\n")
+	var got []string
+	cfg := testlang.Config{Limiter: oracle.New(oracle.Config{}), Compile: compile, Trace: func(tr testlang.Trace) {
+		got = append(got, strings.TrimPrefix(tr.Verdict.Rule, "GET localhost/echo?"))
+	}}
+	if report, err := testlang.Run(context.Background(), file, cfg); err != nil || !report.OK() {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	want := []string{
+		"a=108 map[] map[user:u1] 8", "a=109 map[] map[user:u2] 8", "a=110 map[] map[user:u3] 8", "a=208 map[] map[user:u4] 8",
+		"a=209 map[] map[user:u5] 8", "a=210 map[] map[user:u6] 8", "a=108 map[] map[user:u7] 8", "a=109 map[] map[user:u8] 8",
+		"{1..}{a..b}{1.2} map[] map[] 0",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("want %q\ngot  %q", want, got)
+	}
+	request := file.Cases[0].Steps[0].Do.(testlang.Request)
+	for n, body := range map[int64]string{0: `{"n": 0}`, 3: `{"n": 3}`, 4: `{"n": 0}`} {
+		if got := request.Of(n).Body; got != body {
+			t.Errorf("run %d: want the body %s, got %s", n, body, got)
+		}
 	}
 }
 
