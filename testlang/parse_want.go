@@ -29,8 +29,8 @@ func vocabularyOf(a Action) vocabulary {
 	case Request:
 		return vocabulary{
 			[]string{"allow", "deny", "challenge"},
-			[]string{"allowed", "error", "remaining", "retry_after", "reset_after", "wait", "by", "status", "ip"},
-			"allow, deny or challenge, error=CODE or allowed=N, and remaining=, retry_after=, reset_after=, wait=, by=, status=, ip=",
+			[]string{"allowed", "error", "remaining", "retry_after", "reset_after", "wait", "by", "status", "ip", "over", "shadow"},
+			"allow, deny or challenge, error=CODE or allowed=N, and remaining=, retry_after=, reset_after=, wait=, by=, status=, ip=, over=, shadow=",
 		}
 	}
 	return vocabulary{[]string{"ok"}, []string{"error"}, "ok or error=CODE"}

@@ -113,6 +113,10 @@ func (v *verdict) field(name string) (string, bool) {
 		return v.Rule, v.Rule != ""
 	case "status":
 		return strconv.Itoa(v.status), true
+	case "over":
+		return strings.Join(v.OverRules(), ","), true
+	case "shadow":
+		return strings.Join(v.Shadow, ","), true
 	case "ip":
 		return v.ClientIP.String(), v.ClientIP.IsValid()
 	case "wait":
@@ -132,10 +136,18 @@ func (v *verdict) String() string {
 		if v.Wait > 0 {
 			s += show(v, "wait")
 		}
-		if v.Over != "" {
-			s += " (marked)"
-		}
-		return s
+		return s + v.showRules()
 	}
-	return "deny" + show(v, "by", "status", "ip", "remaining", "retry_after") + " (" + v.Code + ")"
+	return "deny" + show(v, "by", "status", "ip", "remaining", "retry_after") + v.showRules() + " (" + v.Code + ")"
+}
+
+// showRules shows the rules that only marked or watched, if there are any.
+func (v *verdict) showRules() (s string) {
+	if v.Over != "" {
+		s = show(v, "over")
+	}
+	if len(v.Verdict.Shadow) > 0 {
+		s += show(v, "shadow")
+	}
+	return s
 }

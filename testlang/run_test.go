@@ -197,6 +197,9 @@ func (g *gate) Decide(ctx context.Context, r *httpverdict.Request) *httpverdict.
 		v.Rule = strings.Join(*g.seen, ",")
 	case r.Path == "/echo":
 		v.Rule = fmt.Sprint(r.Method, " ", r.Host, r.Path, "?", r.RawQuery, " ", r.Header, r.Dimensions, r.ContentLength)
+	case r.Path == "/over":
+		v.Shadow = []string{"a", "b"}
+		v.Over = httpverdict.SignOver([]byte("0123456789abcdef"), httpverdict.OverMark{Rules: []string{"x", "y"}})
 	case strings.Contains(g.text, "challenge"):
 		v.Kind, v.Code = httpverdict.Limited, "challenge"
 	case strings.Contains(g.text, "deny"):
@@ -228,7 +231,9 @@ at 0s  GET / user=b response=404 -> allow status=404
 at 0s  GET /%zz -> deny status=400
 at 0s  GET /%zz -> error=malformed_request
 at 1h  GET / user=a x3 -> allowed=1
-at 0s  GET /seen -> allow by="200,429,429,404,200,429,429"
+at 1h  GET /over       -> allow over=x,y shadow=a,b
+at 1h  GET /echo       -> allow over= shadow=""
+at 0s  GET /seen -> allow by="200,429,429,404,200,429,429,200,200"
 at 0s  POST /a/../echo?q=1 host=SHOP:80 header.X="a b" cookie.c=1 dim.tier=vip body="{}" ip=2001:db8::1 -> allow ip=2001:db8::1 by="POST shop/echo?q=1 map[Cookie:[c=1] X:[a b]] map[ip:2001:db8::1 tier:vip] 2"
 
 policy gate.policy
@@ -242,8 +247,8 @@ at 0s GET / -> deny
 	for _, f := range report.Failures {
 		t.Error(f)
 	}
-	if report.Lines != 12 {
-		t.Errorf("want 12 lines, got %d", report.Lines)
+	if report.Lines != 14 {
+		t.Errorf("want 14 lines, got %d", report.Lines)
 	}
 }
 
@@ -277,13 +282,15 @@ func TestCounters(t *testing.T) {
 }
 
 func TestPolicyFailures(t *testing.T) {
-	report := run(t, "dir/x.test", "policy <<E\nbroken\nE\nat 0s GET / -> allow\npolicy missing.yaml\nat 0s GET / -> allow\npolicy <<E\nE\nat 0s GET / user=a -> deny\nat 0s GET / user=a -> allow\nat 0s GET / user=a -> deny retry_after=1s\n")
+	report := run(t, "dir/x.test", "policy <<E\nbroken\nE\nat 0s GET / -> allow\npolicy missing.yaml\nat 0s GET / -> allow\npolicy <<E\nE\nat 0s GET / user=a -> deny\nat 0s GET / user=a -> allow\nat 0s GET / user=a -> deny retry_after=1s\nat 0s GET /over -> allow over=x\nat 0s GET /over -> deny\n")
 	want := []string{
 		"dir/x.test:1: policy \n\texpected a policy that loads\n\tgot      line 1: broken",
 		"dir/x.test:5: policy missing.yaml\n\texpected a policy that loads\n\tgot      open dir/missing.yaml: no such file or directory",
 		"dir/x.test:9: at 0s GET / user=a -> deny\n\texpected deny\n\tgot      allow by=gate ip=192.0.2.1 remaining=0 reset_after=1h0m0s",
 		"dir/x.test:10: at 0s GET / user=a -> allow\n\texpected allow\n\tgot      deny by=gate status=429 ip=192.0.2.1 remaining=0 retry_after=1h0m0s (limited)",
 		"dir/x.test:11: at 0s GET / user=a -> deny retry_after=1s\n\texpected deny retry_after=1s\n\tgot      deny retry_after=1h0m0s",
+		"dir/x.test:12: at 0s GET /over -> allow over=x\n\texpected allow over=x\n\tgot      allow over=x,y",
+		"dir/x.test:13: at 0s GET /over -> deny\n\texpected deny\n\tgot      allow by=gate ip=192.0.2.1 over=x,y shadow=a,b",
 	}
 	if len(report.Failures) != len(want) {
 		t.Fatalf("want %d failures, got %v", len(want), report.Failures)

@@ -71,6 +71,17 @@ func SignOver(key []byte, m OverMark) string {
 	return b.String()
 }
 
+// OverRules returns the names of the rules that the verdict's own mark holds, nil if it has none. It is for those who show
+// verdicts: what came with a request is for [VerifyOver] to read.
+func (v *Verdict) OverRules() []string {
+	var m OverMark
+	text, _, _ := strings.Cut(v.Over, ";sig=")
+	if err := m.parse(text); v.Over == "" || err != nil {
+		return nil
+	}
+	return m.Rules
+}
+
 // VerifyOver reads the mark of a request and believes it if it was signed with this key for its method, host and path, at
 // most maxAge before now and not as far ahead of it. The error is [ErrNoMark] if there is none, else it wraps [ErrBadMark].
 //

@@ -29,6 +29,11 @@ func TestSignOver(t *testing.T) {
 	if !strings.HasPrefix(got, want) || len(got) != len(want)+43 {
 		t.Errorf("got %s, want %s and 43 characters", got, want)
 	}
+	for text, rules := range map[string][]string{got: payMark.Rules, "": nil, "garbage": nil} {
+		if v := (&Verdict{Over: text}); !reflect.DeepEqual(v.OverRules(), rules) {
+			t.Errorf("%q: want the rules %q, got %q", text, rules, v.OverRules())
+		}
+	}
 	if got := SignOver(overKey[:15], payMark); got != "" {
 		t.Errorf("a key of 15 bytes signs %s", got)
 	}
