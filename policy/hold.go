@@ -49,8 +49,9 @@ func (e *Engine) hold(s *scratch, v *httpverdict.Verdict) {
 	switch {
 	case h != nil && later != nil:
 		v.Done = func(ctx context.Context, res httpverdict.Result) {
-			h.release(ctx, res)
+			// In this order a limit of one in flight makes a charge for answers exact: who gets the slot sees the charge.
 			later.settle(ctx, res)
+			h.release(ctx, res)
 		}
 	case h != nil:
 		v.Done = h.release

@@ -189,6 +189,35 @@ func TestAnUncertainSlotIsReleased(t *testing.T) {
 	}
 }
 
+// onRelease is a store that tells when a slot has been freed.
+type onRelease struct {
+	*memstore.Store
+	then func()
+}
+
+func (s *onRelease) Release(ctx context.Context, c *headgate.Charge) error {
+	err := s.Store.Release(ctx, c)
+	s.then()
+	return err
+}
+
+// TestChargedBeforeReleased: who gets the slot of a request that is over sees what its answer was charged.
+func TestChargedBeforeReleased(t *testing.T) {
+	store := &onRelease{Store: newMemory(t)}
+	e := mustEngine(t, preamble+`
+rules:
+  - {name: slot, key: [ip], limits: [concurrency 1 ttl=3s]}
+  - {name: once, key: [ip], limits: [fixed_window 1/day], count_when: response.status == 200}
+`, store, EngineConfig{})
+	var next *httpverdict.Verdict
+	store.then = func() { next = e.Decide(t.Context(), request("GET /")) }
+	first := e.Decide(t.Context(), request("GET /"))
+	first.Finish(t.Context(), httpverdict.Result{Status: 200})
+	if !first.Allowed() || next.Allowed() || next.Rule != "once" {
+		t.Errorf("the first %+v, the next %+v", first, next)
+	}
+}
+
 func TestSlotsAtAFixedTime(t *testing.T) {
 	e := mustEngine(t, oneAtATime, newMemory(t), EngineConfig{})
 	var got []string
