@@ -124,6 +124,8 @@ type Request struct {
 	// ResponseBytes and ResponseHeader are the size and the header of that answer.
 	ResponseBytes  int64
 	ResponseHeader http.Header
+	// ResponseAfter is how long the service takes to answer, 0 if the request is over before the next one.
+	ResponseAfter time.Duration
 
 	// counted are the words that it is made of, if some of them count; see Of.
 	counted []countedWord

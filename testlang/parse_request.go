@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-const requestOptions = "peer=, ip=, user=, dim.NAME=, header.NAME=, cookie.NAME=, body=, host=, response=, response.bytes= or response.header.NAME="
+const requestOptions = "peer=, ip=, user=, dim.NAME=, header.NAME=, cookie.NAME=, body=, host=, response=, response.bytes=, response.after= or response.header.NAME="
 
 // requestOf reads METHOD TARGET and its options.
 func requestOf(words []word) (Request, error) {
@@ -68,10 +68,12 @@ func (r *Request) set(column int, name, value string) error {
 		return nil
 	case "response":
 		return r.setResponse(column, value)
+	case "response.bytes":
+		return r.setResponseBytes(column, value)
+	case "response.after":
+		return r.setResponseAfter(column, value)
 	}
 	switch {
-	case name == "response.bytes":
-		return r.setResponseBytes(column, value)
 	case strings.HasPrefix(name, "response.header.") && len(name) > len("response.header."):
 		r.ResponseHeader.Add(strings.TrimPrefix(name, "response.header."), value)
 	case sub == "" || kind != "dim" && kind != "header" && kind != "cookie":
@@ -111,6 +113,13 @@ func (r *Request) setResponseBytes(column int, value string) error {
 	}
 	r.ResponseBytes = bytes
 	return nil
+}
+
+func (r *Request) setResponseAfter(column int, value string) (err error) {
+	if r.ResponseAfter, err = offset(column, value); err == nil && r.ResponseAfter < 0 {
+		err = faultf(column, "response.after=%s is before the request", value)
+	}
+	return err
 }
 
 // addCookie joins cookies into one header line, as clients send them. The value goes as it is: hostile ones are tested too.

@@ -59,6 +59,8 @@ func TestMistakes(t *testing.T) {
 		{"counter backwards", policy + "at 0s GET / user=u{9..1} -> allow", "x.test:2:13: {9..1} runs backwards: write the smaller number first"},
 		{"counter that leaves what is allowed", policy + "at 0s GET / ip=198.51.100.{1..256} -> allow", "x.test:2:13: ip=198.51.100.256 is not an address"},
 		{"counter that begins outside", policy + "at 0s GET / response={99..200} -> allow", "x.test:2:13: response=99 is not a status"},
+		{"answer before the request", policy + "at 0s GET / response.after=-1s -> allow", "x.test:2:13: response.after=-1s is before the request"},
+		{"answer at no time", policy + "at 0s GET / response.after=soon -> allow", `x.test:2:13: "soon" is not a duration`},
 		{"no expectation", one + "at 0s take 1", "x.test:2:1: nothing is expected: end the line with -> and allow or deny"},
 		{"empty expectation", one + "at 0s take 1 ->", "x.test:2:1: nothing is expected"},
 		{"unknown expectation", one + "at 0s take 1 -> allowed", `x.test:2:17: "allowed" cannot be expected of this line: write allow or deny, error=CODE or allowed=N`},
@@ -129,7 +131,7 @@ func TestParsed(t *testing.T) {
 		"version: 1\n"+
 		"at 0s nonsense\n"+
 		"EOT  \n"+
-		"at 0s POST /a?b=c#d peer=::ffff:10.0.0.1 ip=2001:db8::1 user=u dim.tier=vip header.X-A=1 header.x-a=2 cookie.a=1 cookie.b=2 host=Shop:80 body=\"{}\" response=401 response.bytes=7 response.header.x-tokens=60 -> challenge ip=2001:DB8::1\n"+
+		"at 0s POST /a?b=c#d peer=::ffff:10.0.0.1 ip=2001:db8::1 user=u dim.tier=vip header.X-A=1 header.x-a=2 cookie.a=1 cookie.b=2 host=Shop:80 body=\"{}\" response=401 response.bytes=7 response.header.x-tokens=60 response.after=1500ms -> challenge ip=2001:DB8::1\n"+
 		"limit c: fixed_window 1/1s\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +157,7 @@ func TestParsed(t *testing.T) {
 		t.Errorf("document: got %q", got)
 	}
 	got := fmt.Sprintf("%+v", file.Cases[1].Steps[0].Do)
-	if got != "{Method:POST Host:Shop:80 Target:/a?b=c#d Peer:10.0.0.1 Header:map[Cookie:[a=1; b=2] X-A:[1 2]] Dimensions:map[ip:2001:db8::1 tier:vip user:u] Body:{} Response:401 ResponseBytes:7 ResponseHeader:map[X-Tokens:[60]] counted:[]}" {
+	if got != "{Method:POST Host:Shop:80 Target:/a?b=c#d Peer:10.0.0.1 Header:map[Cookie:[a=1; b=2] X-A:[1 2]] Dimensions:map[ip:2001:db8::1 tier:vip user:u] Body:{} Response:401 ResponseBytes:7 ResponseHeader:map[X-Tokens:[60]] ResponseAfter:1.5s counted:[]}" {
 		t.Errorf("request: got %s", got)
 	}
 }

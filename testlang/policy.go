@@ -13,15 +13,48 @@ import (
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
+// maxOpen is how many requests of a case may be open at a time.
+const maxOpen = 100_000
+
 // policy is a case of a policy while it runs.
 type policy struct {
 	decider httpverdict.Timed
+	// open are the requests that are not over yet, by when they will be.
+	open []openRequest
+}
+
+type openRequest struct {
+	until   time.Time
+	verdict *httpverdict.Verdict
+	result  httpverdict.Result
+}
+
+// answer ends the requests that are over at a time.
+func (p *policy) answer(ctx context.Context, now time.Time) {
+	over := 0
+	for ; over < len(p.open) && !p.open[over].until.After(now); over++ {
+		p.open[over].verdict.Finish(ctx, p.open[over].result)
+	}
+	p.open = slices.Delete(p.open, 0, over)
+}
+
+func (p *policy) keepOpen(o openRequest) {
+	at, _ := slices.BinarySearchFunc(p.open, o.until, func(o openRequest, until time.Time) int {
+		if o.until.After(until) {
+			return 1
+		}
+		return -1 // behind those that are over at the same time
+	})
+	p.open = slices.Insert(p.open, at, o)
 }
 
 func (p *policy) do(ctx context.Context, now time.Time, a Action) answer {
 	r, ok := a.(Request)
 	if !ok {
 		return simple{fault: fmt.Errorf("a %T cannot be done to a policy", a)}
+	}
+	if p.answer(ctx, now); len(p.open) >= maxOpen {
+		return simple{fault: fmt.Errorf("more than %d requests are open", maxOpen)}
 	}
 	path, query, _ := strings.Cut(r.Target, "?")
 	path, err := httpverdict.CleanPath(path)
@@ -41,7 +74,11 @@ func (p *policy) do(ctx context.Context, now time.Time, a Action) answer {
 	if v.Allowed() {
 		result.Bytes, result.Header = r.ResponseBytes, r.ResponseHeader
 	}
-	v.Finish(ctx, result)
+	if v.Allowed() && r.ResponseAfter > 0 {
+		p.keepOpen(openRequest{now.Add(v.Wait + r.ResponseAfter), v, result})
+	} else {
+		v.Finish(ctx, result)
+	}
 	return answer
 }
 

@@ -141,7 +141,7 @@ func (r *runner) runCase(ctx context.Context, number int, c *Case) error {
 			r.fail(Failure{Line: c.Policy.Line, Text: "policy " + c.Policy.Path, Want: "a policy that loads", Got: err.Error()})
 			return ctx.Err()
 		}
-		s = &policy{decider}
+		s = &policy{decider: decider}
 	}
 	for _, step := range c.Steps {
 		if p, ok := s.(*policy); ok {

@@ -252,6 +252,34 @@ at 0s GET / -> deny
 	}
 }
 
+// TestOpenRequests: a request whose answer takes its time is over at that time, in the order of those times.
+func TestOpenRequests(t *testing.T) {
+	report := run(t, "x.test", `
+policy <<END
+END
+at 0s  GET /echo response=201 response.after=5s -> allow
+at 0s  GET /echo response=202 response.after=3s -> allow
+at 1s  GET /echo response=203 response.after=2s -> allow
+at 1s  GET /echo response=204                   -> allow
+at 2s  GET /seen -> allow by=204
+at 3s  GET /seen -> allow by=204,200,202,203
+at 2s  GET /seen -> allow by=204,200,202,203,200
+at 5s  GET /seen response.after=1h -> allow by=204,200,202,203,200,200,201
+at 59m GET /seen -> allow by=204,200,202,203,200,200,201
+policy <<END
+END
+at 0s  GET /echo response=205 response.after=2h -> allow
+at 2h  GET /seen -> allow by=205
+`)
+	for _, f := range report.Failures {
+		t.Error(f)
+	}
+	report = run(t, "x.test", "policy <<E\nE\nat 0s GET /echo response.after=1s x100001 -> allow\n")
+	if len(report.Failures) != 1 || !strings.Contains(report.Failures[0].String(), "more than 100000 requests are open (run 100001 of") {
+		t.Errorf("got %+v", report.Failures)
+	}
+}
+
 // TestCounters: each run of a line has the next numbers; those of one word run like the digits of a clock, those of several
 // words side by side.
 func TestCounters(t *testing.T) {
