@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -47,37 +48,51 @@ func table(m mapping) string {
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
 
+// sections are where the reference has a mapping, if not under its own name.
+var sections = map[string]string{
+	"dimension": "dimensions", "redis": "redis-and-http", "http": "redis-and-http", "list": "lists-allow-deny", "rule": "rules",
+	"schedule entry": "schedule", "l2": "degradation", "l3": "degradation",
+}
+
 // describe says in a few words what a value looks like.
 func (f form) describe() string {
 	switch f.kind {
-	case formName:
-		return "name"
 	case formInteger:
-		return fmt.Sprintf("%d to %d", f.least, f.most)
-	case formBoolean:
-		return "`true`, `false`"
-	case formDuration:
-		return "duration"
-	case formPercent:
-		return "percentage"
+		return digits(f.least) + " to " + digits(f.most)
 	case formWord:
 		return "`" + strings.Join(f.words, "`, `") + "`"
 	case formList:
-		return fmt.Sprintf("list of up to %d: %s", f.most, f.of.describe())
+		return "list (up to " + digits(f.most) + ") of " + f.of.describe()
 	case formMapping:
-		return f.mapping.name
+		anchor := f.mapping.name
+		if section := sections[anchor]; section != "" {
+			anchor = section
+		}
+		return "[" + f.mapping.name + "](#" + anchor + ")"
 	case formEntries:
-		return fmt.Sprintf("up to %d, by %s: %s", f.most, f.key, f.of.describe())
-	case formLimit:
-		return "limit"
-	case formCEL:
-		return "CEL"
-	case formTime:
-		return "time"
-	case formFile:
-		return "file"
+		return "mapping (up to " + digits(f.most) + ") of " + f.key + " → " + f.of.describe()
+	}
+	if word := plainForms[f.kind]; word != "" {
+		return word
 	}
 	return "text"
+}
+
+var plainForms = map[formKind]string{
+	formName: "name", formBoolean: "`true`, `false`", formDuration: "duration", formPercent: "percentage", formLimit: "[limit](#limits)",
+	formCEL: "[CEL](#expressions)", formTime: "time", formFile: "file",
+}
+
+// digits writes a number so that its zeros need not be counted.
+func digits(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	if zeros := len(text) - len(strings.TrimRight(text, "0")); zeros == len(text)-1 && zeros > 6 {
+		return "10^" + strconv.Itoa(zeros)
+	}
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }
 
 // TestReference keeps the tables of docs/policy.md equal to the decoder's: each mapping stands between its own two marks,

@@ -24,8 +24,8 @@ var documentMapping = mapping{name: "policy", doc: "The document.", fields: []fi
 	{name: "rules", form: listOf(mappingForm(ruleMapping), maxRules), doc: "The rules. All that match must pass, and nothing is charged if one denies."},
 	{name: "capacity", form: entriesOf("path", textForm, 256), doc: "What parts of the service bear, by path pattern, as a rate: /pay: 2000/s. headgate check compares the rules with it."},
 	{name: "response", form: mappingForm(responseMapping), doc: "What a denied client sees."},
-	{name: "degradation", form: mappingForm(degradationMapping), doc: "When the levels L2 and L3 are in force."},
-	{name: "overload", form: mappingForm(overloadMapping), doc: "What is done when the process is in danger."},
+	{name: "degradation", form: mappingForm(degradationMapping), doc: "When the levels L2 and L3 are in force. Not acted upon in this version."},
+	{name: "overload", form: mappingForm(overloadMapping), doc: "What is done when the process is in danger. Not acted upon in this version."},
 }}
 
 var clientsMapping = mapping{name: "clients", doc: "Who a request comes from.", fields: []fieldSpec{
@@ -101,11 +101,11 @@ var ruleMapping = mapping{name: "rule", doc: "A rule: match, key and limits, and
 	{name: "warmup", form: mappingForm(warmupMapping), doc: "Lower limits for the first minutes of a policy."},
 	{name: "lockout", form: mappingForm(lockoutMapping), doc: "Denials shut the key for a time."},
 	{name: "on_deny", form: mappingForm(onDenyMapping), doc: "What is done with a request that the rule denies."},
-	{name: "store", form: wordForm(string(Strict), string(Leased), string(Local)), def: "strict", doc: "Where the states are: in the store, in leases of the store, or in each process alone."},
+	{name: "store", form: wordForm(string(Strict), string(Leased), string(Local)), def: "strict", doc: "Where the states are: in the store, in leases of it (there are none in this version: as strict), or in each process alone."},
 	{name: "on_error", form: wordForm(string(OnErrorLocal), string(OnErrorOpen), string(OnErrorClosed), string(OnErrorStale)), def: "local", doc: "What is done when the store fails: limits in the process, no limit, 503, or the last good answer, else 503."},
-	{name: "layer", form: wordForm(string(LayerGlobal), string(LayerUser), string(LayerDevice)), def: "device if the key has a dimension device, global without a key, else user", doc: "The layer, which levels lift as a whole."},
+	{name: "layer", form: wordForm(string(LayerGlobal), string(LayerUser), string(LayerDevice)), def: "device if the key has a dimension device, global without a key, else user", doc: "The layer, which levels will lift as a whole. It changes no decision in this version."},
 	{name: "unit_cost", form: textForm, doc: "What one allowed request costs, such as 0.05 CNY: reports say what was spent, and what denials saved."},
-	{name: "priority", form: wordForm(string(Normal), string(Critical), string(Sheddable)), def: "normal", doc: "What overload sheds first."},
+	{name: "priority", form: wordForm(string(Normal), string(Critical), string(Sheddable)), def: "normal", doc: "What overload will shed first. It changes no decision in this version."},
 	{name: "mode", form: wordForm(string(Enforce), string(Shadow), string(Off)), def: "enforce", doc: "Whether the rule denies, only watches, or is only read."},
 }}
 
