@@ -134,7 +134,7 @@ func (j *judge) notes(log *logCount, r *Report) []string {
 	}
 	for _, s := range [...]*side{j.now, j.before} {
 		if s != nil {
-			notes = append(notes, s.notes()...)
+			notes = append(notes, s.notes(j.durations)...)
 		}
 	}
 	if r.Log.Malformed > 0 && r.Log.Malformed*20 > r.Log.Lines {
@@ -146,7 +146,7 @@ func (j *judge) notes(log *logCount, r *Report) []string {
 	return notes
 }
 
-func (s *side) notes() []string {
+func (s *side) notes(durations bool) []string {
 	var notes []string
 	name := shown(s.policy.Name, 200)
 	say := func(format string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(format, args...)) }
@@ -171,16 +171,16 @@ func (s *side) notes() []string {
 		say("%s not explained: the figures by rule lack them.", counted(s.tally.unexplained, "verdict"))
 	}
 	for _, r := range s.tally.rules {
-		r.notes(say)
+		r.notes(say, durations)
 	}
 	return notes
 }
 
-func (t *ruleTally) notes(say func(string, ...any)) {
+func (t *ruleTally) notes(say func(string, ...any), durations bool) {
 	rule := strconv.Quote(t.info.Name)
 	for _, g := range t.gauges {
-		if _, ok := g.limit.(headgate.Concurrency); ok && t.requests > 0 {
-			say("rule %s: slots are held only as long as the log says that a request took (seconds or duration in JSON).", rule)
+		if _, ok := g.limit.(headgate.Concurrency); ok && t.requests > 0 && !durations {
+			say("rule %s: the log does not say how long requests took, so that no slot is ever taken (--fields seconds=FIELD).", rule)
 			break
 		}
 	}

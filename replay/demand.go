@@ -198,9 +198,21 @@ func (g *gauge) inForce() (int64, bool) {
 		}
 		return l.Burst(), true
 	case headgate.LeakyBucket:
-		return l.Capacity()
+		return g.room(l), true
 	}
 	return 0, false
+}
+
+// room is how many requests fit into a queue: as its capacity says, or those that wait for max_wait and the one in front.
+func (g *gauge) room(l headgate.LeakyBucket) int64 {
+	room, bounded := l.Capacity()
+	if wait, ok := l.MaxWait(); ok {
+		waiting := int64(float64(wait.Microseconds())/g.perUnit+1e-9) + 1
+		if !bounded || waiting < room {
+			room = waiting
+		}
+	}
+	return room
 }
 
 // suggest returns the limit of the same kind that has room for a need; most is the most in any time of the period, for
@@ -253,10 +265,13 @@ func (g *gauge) suggestLeaky(have headgate.LeakyBucket, need, most int64) (headg
 	if g.tooSlow(need, most) {
 		rate, need, note = headgate.Per(most, rate.Period()), most, "its rate is too low for them"
 	}
-	bounds := []headgate.LeakyOption{headgate.Capacity(need)}
+	var bounds []headgate.LeakyOption
+	if _, ok := have.Capacity(); ok {
+		bounds = append(bounds, headgate.Capacity(need))
+	}
 	if wait, ok := have.MaxWait(); ok {
 		num, den := rate.Count()
-		seconds := rate.Period().Seconds() * float64(den) / float64(max(num, 1)) * float64(need)
+		seconds := rate.Period().Seconds() * float64(den) / float64(max(num, 1)) * float64(need-1) // nobody waits for oneself
 		needed := time.Duration(math.Ceil(min(seconds, 1e9)*1e3)) * time.Millisecond
 		bounds = append(bounds, headgate.MaxWait(max(wait, needed)))
 	}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,8 @@ type fakePolicy struct {
 	now   time.Time
 	seen  *[]httpverdict.Request
 	done  *[]httpverdict.Result
+	// holders is how many have asked for a slot.
+	holders *int
 }
 
 func (f *fakePolicy) HasDimension(name string) bool { return name == "user" }
@@ -56,6 +59,10 @@ func (f *fakePolicy) Decide(ctx context.Context, r *httpverdict.Request) *httpve
 			if m.Shadow {
 				c.Mode = headgate.Shadow
 			}
+			if _, ok := l.(headgate.Concurrency); ok {
+				*f.holders++
+				c.Holder = strconv.Itoa(*f.holders)
+			}
 			charges = append(charges, c)
 			m.Limits = append(m.Limits, httpverdict.LimitReport{Name: rule.Name, Limit: l})
 		}
@@ -68,9 +75,21 @@ func (f *fakePolicy) Decide(ctx context.Context, r *httpverdict.Request) *httpve
 	}
 	explain(v, &d)
 	if v.Allowed() && f.done != nil {
-		v.Done = func(_ context.Context, res httpverdict.Result) { *f.done = append(*f.done, res) }
+		v.Done = func(ctx context.Context, res httpverdict.Result) {
+			*f.done = append(*f.done, res)
+			f.release(ctx, charges)
+		}
 	}
 	return v
+}
+
+func (f *fakePolicy) release(ctx context.Context, charges []headgate.Charge) {
+	slots := f.store.At(f.now).(headgate.Slots)
+	for i := range charges {
+		if charges[i].Holder != "" {
+			_ = slots.Release(ctx, &charges[i]) // a memory store that is open has no error
+		}
+	}
 }
 
 func explain(v *httpverdict.Verdict, d *headgate.Decision) {
@@ -103,7 +122,7 @@ func newFake(t testing.TB, name string, rules ...fakeRule) (Policy, *fakePolicy)
 	t.Helper()
 	store := memstore.New(memstore.Config{SweepInterval: -1})
 	t.Cleanup(func() { _ = store.Close() })
-	f := &fakePolicy{rules: rules, store: store}
+	f := &fakePolicy{rules: rules, store: store, holders: new(int)}
 	p := Policy{Name: name, Decider: f, Overflowed: func() uint64 { return store.Stats().Overflowed }}
 	for _, r := range rules {
 		p.Rules = append(p.Rules, r.RuleInfo)

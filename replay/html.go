@@ -42,7 +42,7 @@ func (p *htmlPage) Headline() []headline {
 		{"Requests", grouped(t.Requests), p.Log.Clients.String() + " clients", ""},
 		{"Let through", percentOf(share(t.Allowed, t.Requests)), grouped(t.Allowed), p.was(func(t *Total) string { return percentOf(share(t.Allowed, t.Requests)) })},
 		{"Denied", percentOf(t.DenialRate), grouped(t.Denied) + kindsText(t.Kinds), p.was(func(t *Total) string { return percentOf(t.DenialRate) })},
-		{"Clients hit", percentOf(t.ClientsShare), t.ClientsHit.String(), p.was(func(t *Total) string { return percentOf(t.ClientsShare) })},
+		{"Clients hit", percentOf(t.ClientsShare), t.ClientsHit.String() + " had a request denied", p.was(func(t *Total) string { return percentOf(t.ClientsShare) })},
 		{"Peak", grouped(t.PeakAfter) + "/s", "of " + grouped(t.PeakBefore) + "/s that came", p.was(func(t *Total) string { return grouped(t.PeakAfter) + "/s" })},
 	}
 	for _, m := range t.Money {

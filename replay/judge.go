@@ -21,6 +21,7 @@ type judge struct {
 	requests    int64
 	first, last int64
 	fractions   bool // a time had a part of a second
+	durations   bool // a line said how long its request took
 	forgotten   int64
 	req         httpverdict.Request
 }
@@ -67,6 +68,7 @@ func (j *judge) judge(ctx context.Context, e *entry) {
 	j.requests++
 	j.last = e.at
 	j.fractions = j.fractions || e.at%1e6 != 0
+	j.durations = j.durations || e.took >= 0
 	j.forget(e.at)
 	client := hashText(e.client)
 	allowed, reused := j.now.judge(ctx, e, j.fill(e, j.now.users), client)

@@ -190,6 +190,8 @@ func TestSuggestionsHold(t *testing.T) {
 		{"token_bucket 0/s", ""},
 		{"leaky_bucket 1/s capacity=1", "leaky_bucket 1/s capacity=%d"},
 		{"leaky_bucket 1/s capacity=1 max_wait=1s", ""},
+		{"leaky_bucket 1/s max_wait=0s", ""},
+		{"leaky_bucket 3/s max_wait=500ms", ""},
 		{"sliding_window 1/1m cells=6", ""},
 	} {
 		first := mustReplay(t, c.limit, file)
@@ -221,7 +223,7 @@ func TestSuggestionsBeyondALimitsKind(t *testing.T) {
 		{"sliding_log 5/5m", 1000, 1000, "sliding_log 1000/5m", ""},
 		{"token_bucket 1/s burst=5", 70, 7, "token_bucket 1/s burst=70", ""},
 		{"token_bucket 1/s burst=5", 71, 7, "token_bucket 7/s", "its rate is too low for them"},
-		{"leaky_bucket 10/s max_wait=2s", 30, 20, "leaky_bucket 10/s capacity=30 max_wait=3s", ""},
+		{"leaky_bucket 10/s max_wait=2s", 31, 20, "leaky_bucket 10/s max_wait=3s", ""},
 		{"sliding_window 6/1m cells=6", 0, 0, "sliding_window 1/1m cells=6", ""},
 		{"concurrency 5 ttl=1m", 3, 3, "", ""},
 		{"fixed_window 5/month zone=UTC", 3_000_000_000_000, 1, "", ""}, // beyond what a limit can have

@@ -335,3 +335,27 @@ func TestProgress(t *testing.T) {
 		t.Errorf("%d of %d bytes, %d lines, %d judged", p.Read.Load(), p.Total.Load(), p.Lines.Load(), p.Judged.Load())
 	}
 }
+
+// TestSlotsAreHeldAsLongAsTheLogSays: a request occupies its slot from its beginning to its end.
+func TestSlotsAreHeldAsLongAsTheLogSays(t *testing.T) {
+	t.Parallel()
+	p, f := newFake(t, "p", fakeRule{RuleInfo: RuleInfo{Name: "slots", Limits: limits("concurrency 2 ttl=1h")}})
+	var done []httpverdict.Result
+	f.done = &done
+	line := func(end int, took string) string {
+		return fmt.Sprintf(`{"time":"2026-01-01T00:00:%02dZ","client":"192.0.2.1","method":"GET","path":"/","status":%d%s}`+"\n", end, 200+end, took)
+	}
+	// From 0 to 6, 0 to 2, 1 to 3 and 2 to 5: the third finds no slot, the fourth that of the second.
+	log := line(2, `,"duration":"2s"`) + line(3, `,"seconds":2,"request_time":"2.000"`) + line(5, `,"duration":3000000000`) + line(6, `,"duration":6.0`)
+	r, err := Run(t.Context(), Config{Policy: p, Files: []string{"-"}, Stdin: strings.NewReader(log), Window: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []int
+	for _, d := range done {
+		order = append(order, d.Status)
+	}
+	if r.Total.Denied != 1 || r.Total.Allowed != 3 || !reflect.DeepEqual(order, []int{202, 205, 206}) || len(r.Notes) != 1 {
+		t.Errorf("%d denied, ended in the order %v, notes %q", r.Total.Denied, order, r.Notes)
+	}
+}

@@ -90,11 +90,9 @@ func (t *sideTally) see(r *judged, v *httpverdict.Verdict) {
 func (t *sideTally) deny(v *httpverdict.Verdict) {
 	t.denied++
 	t.kinds[v.Kind.String()]++
-	switch v.Kind {
-	case httpverdict.Unavailable, httpverdict.Overloaded, httpverdict.BadRequest:
-		if len(t.errors) < mostNames {
-			t.errors[v.Code]++
-		}
+	judged := v.Kind != httpverdict.Unavailable && v.Kind != httpverdict.BadRequest && (v.Kind != httpverdict.Overloaded || v.Rule != "")
+	if !judged && len(t.errors) < mostNames {
+		t.errors[v.Code]++
 	}
 	if t.byName[v.Rule] == nil && v.Rule != "" && len(t.lists) < mostNames {
 		t.lists[v.Rule]++
