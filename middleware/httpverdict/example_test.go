@@ -32,3 +32,22 @@ func ExampleWrite() {
 	// Headgate-Id: 2k7vq0d5n8x1c
 	// Content-Type: application/problem+json
 }
+
+// An application asks for a payment password when its rule says that the amounts of the day have come to too much.
+func ExampleVerifyOverRequest() {
+	key, now := []byte("sixteen bytes or more"), time.Unix(1_767_225_600, 0)
+	r := httptest.NewRequest(http.MethodPost, "http://shop.example/pay", nil)
+	r.Header.Set(httpverdict.HeaderOver, httpverdict.SignOver(key, httpverdict.OverMark{ // as a policy does
+		Rules: []string{"pay-amount"}, ID: "2k7vq0d5n8x1c", At: now, Method: r.Method, Host: "shop.example", Path: "/pay",
+	}))
+
+	mark, err := httpverdict.VerifyOverRequest(key, r, now, time.Minute)
+	fmt.Println(mark.Rules, err)
+
+	r.URL.Path = "/refund" // a mark is worth nothing on another request
+	_, err = httpverdict.VerifyOverRequest(key, r, now, time.Minute)
+	fmt.Println(err)
+	// Output:
+	// [pay-amount] <nil>
+	// the mark is not valid: the signature is not of this key and request
+}

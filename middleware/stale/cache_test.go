@@ -323,3 +323,24 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d bytes are counted, %d are there", cache.bytes, held)
 	}
 }
+
+// Whatever a client and a service write into their headers, it ends, and a tag is found if it is one of a plain list.
+func FuzzHeaders(f *testing.F) {
+	f.Add(`W/"a,b", "c"`, "Accept, *", "no-store, private=\"x\"", `"c"`)
+	f.Fuzz(func(t *testing.T, line, vary, control, tag string) {
+		names(line, tag)
+		if strings.Count(tag, `"`) == 2 && len(tag) >= 2 && strings.HasPrefix(tag, `"`) && strings.HasSuffix(tag, `"`) {
+			if !names(`"other", W/`+tag+`, "x"`, "W/"+tag) && tag != `"other"` {
+				t.Errorf("%q is not found", tag)
+			}
+		}
+		cache := mustNew(t, Config{})
+		q := ask("/", "", "If-None-Match", line)
+		_, k := cache.Join(t.Context(), q)
+		k.Header(200, fields("Vary", vary, "Cache-Control", control))
+		k.End(true)
+		if a := cache.Kept(q); a != nil && (strings.TrimSpace(vary) == "*" || strings.EqualFold(strings.TrimSpace(control), "no-store")) {
+			t.Errorf("kept with Vary %q and Cache-Control %q", vary, control)
+		}
+	})
+}
