@@ -99,8 +99,6 @@ func (d *decoder) decodeResponse(n *node) {
 	d.p.response.RetryJitter = s.percent(fields["retry_jitter"], "retry_jitter")
 }
 
-const maxTemplate = 1 << 20
-
 func (s scope) decodeTemplate(n *node, fields map[string]*node) {
 	file := fields["template"]
 	switch wanted := s.p.response.Style == httpverdict.StyleTemplate; {
@@ -113,7 +111,7 @@ func (s scope) decodeTemplate(n *node, fields map[string]*node) {
 	case !wanted:
 		return
 	}
-	data, ok := s.readFile(file, "template", maxTemplate)
+	data, ok := s.readFile(file, "template")
 	if !ok {
 		return
 	}
@@ -139,7 +137,7 @@ func (s scope) decodeOrigins(n *node) []string {
 			continue
 		}
 		u, err := url.Parse(text)
-		if err != nil || u.Scheme == "" || u.Host == "" || text != strings.ToLower(u.Scheme+"://"+u.Host) {
+		if err != nil || u.Scheme == "" || u.Host == "" || text != u.Scheme+"://"+strings.ToLower(u.Host) {
 			s.fail(item.pos, "origin %q is not one such as https://shop.example.com, in small letters and without a path", clip(text, 60))
 			continue
 		}

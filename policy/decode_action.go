@@ -55,7 +55,7 @@ func (s scope) decodeFallback(n *node, fields map[string]*node) *httpverdict.Fal
 	case body != nil && file != nil:
 		s.fail(file.pos, "body and file exclude each other; keep one")
 	case file != nil:
-		f.Body, _ = s.readFile(file, "file", maxFallback)
+		f.Body, _ = s.readFile(file, "file")
 	case body != nil:
 		text, _ := s.text(body, "body")
 		f.Body = []byte(text)

@@ -16,7 +16,6 @@ import (
 const (
 	defaultKeep    = 10 * time.Second
 	defaultTimeout = 50 * time.Millisecond
-	maxKeyFile     = 1 << 20
 )
 
 func (d *decoder) decodeDimensions(n *node) {
@@ -125,7 +124,7 @@ func (s scope) decodeTrust(dim *dimension, fields map[string]*node) {
 	}
 	s.where += ": signed"
 	inner := s.fields(n, signedMapping)
-	data, ok := s.readFile(s.required(n, inner, "key_file"), "key_file", maxKeyFile)
+	data, ok := s.readFile(s.required(n, inner, "key_file"), "key_file")
 	if !ok {
 		return
 	}
@@ -174,7 +173,7 @@ func (s scope) decodeJWT(dim *dimension, n *node) {
 		s.fail(n.pos, "needs exactly one of jwks_file and key_file")
 		return
 	}
-	data, ok := s.readFile(file, name, maxKeyFile)
+	data, ok := s.readFile(file, name)
 	if !ok || len(s.problems) > before {
 		return
 	}

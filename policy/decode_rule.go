@@ -302,5 +302,4 @@ func (d *decoder) intern(parts []keyPart) int {
 const (
 	defaultMaxWait = 2 * time.Second
 	defaultMaxAge  = time.Minute
-	maxFallback    = 1 << 20
 )

@@ -35,20 +35,23 @@ func (s scope) openFile(n *node, field string) (f fs.File, name string, ok bool)
 	return f, name, true
 }
 
+// maxFile bounds a file that is read whole: keys, pages, ready answers.
+const maxFile = 1 << 20
+
 // readFile reads a file of the policy whole.
-func (s scope) readFile(n *node, field string, most int64) ([]byte, bool) {
+func (s scope) readFile(n *node, field string) ([]byte, bool) {
 	f, name, ok := s.openFile(n, field)
 	if !ok {
 		return nil, false
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.TeeReader(io.LimitReader(f, most+1), s.version))
+	data, err := io.ReadAll(io.TeeReader(io.LimitReader(f, maxFile+1), s.version))
 	switch {
 	case err != nil:
 		s.fail(n.pos, "%s %q cannot be read: %v", field, clip(name, 60), cause(err))
 		return nil, false
-	case int64(len(data)) > most:
-		s.fail(n.pos, "%s %q is larger than %d bytes", field, clip(name, 60), most)
+	case len(data) > maxFile:
+		s.fail(n.pos, "%s %q is larger than %d bytes", field, clip(name, 60), maxFile)
 		return nil, false
 	}
 	return data, true

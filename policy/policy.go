@@ -3,7 +3,6 @@ package policy
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -246,6 +245,3 @@ func (p *Policy) TrustedHeaders() []string {
 	}
 	return names
 }
-
-// errNoSlots is what NewEngine answers to a limiter that lacks what the policy needs.
-var errNoSlots = errors.New("has concurrency limits, and the store cannot release slots")

@@ -51,12 +51,7 @@ func (r *Request) set(column int, name, value string) error {
 	case "peer":
 		return r.setPeer(column, value)
 	case "ip":
-		addr, err := netip.ParseAddr(value)
-		if err != nil {
-			return faultf(column, "ip=%s is not an address: write one as in ip=198.51.100.9", value)
-		}
-		r.Dimensions["ip"] = addr.String()
-		return nil
+		return r.setIP(column, value)
 	case "user":
 		r.Dimensions["user"] = value
 		return nil
@@ -68,14 +63,10 @@ func (r *Request) set(column int, name, value string) error {
 		return nil
 	case "response":
 		return r.setResponse(column, value)
-	case "response.bytes":
-		return r.setResponseBytes(column, value)
-	case "response.after":
-		return r.setResponseAfter(column, value)
 	}
 	switch {
-	case strings.HasPrefix(name, "response.header.") && len(name) > len("response.header."):
-		r.ResponseHeader.Add(strings.TrimPrefix(name, "response.header."), value)
+	case kind == "response":
+		return r.setResponsePart(column, sub, value)
 	case sub == "" || kind != "dim" && kind != "header" && kind != "cookie":
 		return faultf(column, "%s= is not known here: write %s", name, requestOptions)
 	case kind == "dim":
@@ -86,6 +77,29 @@ func (r *Request) set(column int, name, value string) error {
 		r.addCookie(sub, value)
 	}
 	return nil
+}
+
+func (r *Request) setIP(column int, value string) error {
+	addr, err := netip.ParseAddr(value)
+	if err != nil {
+		return faultf(column, "ip=%s is not an address: write one as in ip=198.51.100.9", value)
+	}
+	r.Dimensions["ip"] = addr.String()
+	return nil
+}
+
+func (r *Request) setResponsePart(column int, part, value string) error {
+	header, ok := strings.CutPrefix(part, "header.")
+	switch {
+	case part == "bytes":
+		return r.setResponseBytes(column, value)
+	case part == "after":
+		return r.setResponseAfter(column, value)
+	case ok && header != "":
+		r.ResponseHeader.Add(header, value)
+		return nil
+	}
+	return faultf(column, "response.%s= is not known here: write %s", part, requestOptions)
 }
 
 func (r *Request) setPeer(column int, value string) error {
