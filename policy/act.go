@@ -16,15 +16,16 @@ import (
 // act does what the rules that deny ask for: the rule that binds decides, but one that rejects beats all. It returns the
 // engine to ask again, nil if the verdict stands.
 func (e *Engine) act(s *scratch, v *httpverdict.Verdict) *Engine {
+	s.bindRejecting()
 	binding := s.decision.Binding
-	if binding < 0 || s.anyRejects() {
+	if binding < 0 {
 		deny(s, v)
 		return nil
 	}
 	r := s.ruleAt(binding)
 	switch r.action.kind {
 	case Wait:
-		return e.wait(s, v, r)
+		return e.wait(s, v, s.appliedOf(binding))
 	case Mark:
 		s.settleDenying()
 		return e
@@ -34,6 +35,8 @@ func (e *Engine) act(s *scratch, v *httpverdict.Verdict) *Engine {
 	case Fallback:
 		deny(s, v)
 		v.Fallback = r.action.fallback
+	default:
+		deny(s, v)
 	}
 	return nil
 }
@@ -44,19 +47,33 @@ func (s *scratch) denies(i int) bool {
 	return !s.decision.Outcomes[i].Allowed && (mode == headgate.Pay || mode == headgate.Check)
 }
 
-func (s *scratch) anyRejects() bool {
+// bindRejecting lets, of the charges that deny, only those of rules that reject bind, if there are any: the client is told
+// when those let it pass, and not when one does that would not have stopped it.
+func (s *scratch) bindRejecting() {
+	best := -1
 	for i := range s.charges[:s.asked] {
-		if s.denies(i) && s.ruleAt(i).action.rejects() {
-			return true
+		if s.denies(i) && s.ruleAt(i).action.rejects() && (best < 0 || longer(s.decision.Outcomes[i].RetryAfter, s.decision.Outcomes[best].RetryAfter)) {
+			best = i
 		}
 	}
-	return false
+	if best >= 0 {
+		s.decision.Binding = best
+	}
 }
 
-// settleDenying lets the request pass the limits that it is over: what is left of them is charged, and nothing is denied.
+// longer compares waits as a decision does: unknown is shorter than any time, never is longer.
+func longer(a, b headgate.Retry) bool {
+	if a.State != headgate.RetryAfter || b.State != headgate.RetryAfter {
+		return a.State == headgate.RetryNever && b.State != headgate.RetryNever || b.State == headgate.RetryUnknown && a.State != headgate.RetryUnknown
+	}
+	return a.After > b.After
+}
+
+// settleDenying lets the request pass the limits that it is over in rules that mark: what is left of them is charged, and
+// nothing is denied. Other rules that deny are asked again.
 func (s *scratch) settleDenying() {
 	for i := range s.charges[:s.asked] {
-		if !s.denies(i) {
+		if !s.denies(i) || s.ruleAt(i).action.kind != Mark {
 			continue
 		}
 		s.charges[i].Mode = headgate.Settle
@@ -73,23 +90,21 @@ func (s *scratch) settleDenying() {
 func (e *Engine) letPass(s *scratch, v *httpverdict.Verdict) {
 	if len(s.over) > 0 {
 		v.Over = httpverdict.SignOver(e.cfg.MarkKey, httpverdict.OverMark{
-			Rules: s.over, ID: v.ID, At: s.now(), Method: s.req.Method, Host: s.req.Host, Path: s.req.Path,
+			Rules: s.over, ID: v.ID, At: e.now(), Method: s.req.Method, Host: s.req.Host, Path: s.req.Path,
 		})
 	}
 	s.setStale(v, (*rule).stale)
-	if s.held > 0 {
-		v.Wait += s.held
-		e.keepTails(s)
-	}
+	v.Wait += s.held
 }
 
 // setStale tells the front under what it keeps answers, if a rule of a kind applies. The strictest counts: an answer is
-// public only if all these rules say so.
+// public only if all these rules say so, those as well that do not apply to this request but match it. A request with a
+// body has no part in it: nobody can tell what of the body the answer is for.
 func (s *scratch) setStale(v *httpverdict.Verdict, is func(*rule) bool) {
-	if s.req.Method != http.MethodGet && s.req.Method != http.MethodHead {
+	if s.req.Method != http.MethodGet && s.req.Method != http.MethodHead || s.req.ContentLength != 0 {
 		return
 	}
-	age, public, asked := time.Duration(math.MaxInt64), true, false
+	age, public, asked := time.Duration(math.MaxInt64), !s.personal, false
 	for i := range s.applied {
 		r := &s.p.rules[s.applied[i].rule]
 		if r.shadow || !r.stale() {
@@ -97,7 +112,7 @@ func (s *scratch) setStale(v *httpverdict.Verdict, is func(*rule) bool) {
 		}
 		asked = asked || is(r)
 		age = min(age, r.action.maxAge)
-		public = public && r.action.kind == Stale && r.action.public
+		public = public && r.public()
 	}
 	if !asked {
 		return
@@ -113,7 +128,7 @@ func (s *scratch) setStale(v *httpverdict.Verdict, is func(*rule) bool) {
 func (s *scratch) identity() string {
 	names := make([]string, 0, len(s.req.Header))
 	for name := range s.req.Header {
-		if !saysNothingOfWho(name) {
+		if !saysNothingOfWho(name) && !(s.peerTrusted && saysAddress(name)) {
 			names = append(names, name)
 		}
 	}
@@ -146,8 +161,12 @@ func saysNothingOfWho(name string) bool {
 	case "Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Pragma", "Connection", "Content-Length", "Date",
 		"If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Range", "Keep-Alive", "Te", "Priority",
 		"Referer", "Sec-Fetch-Dest", "Sec-Fetch-Mode", "Sec-Fetch-Site", "Sec-Fetch-User", "Traceparent", "Tracestate",
-		"Upgrade-Insecure-Requests", "User-Agent", "Via", "X-Forwarded-Proto", "X-Request-Id", "Forwarded", "X-Forwarded-For":
+		"Upgrade-Insecure-Requests", "User-Agent", "Via", "X-Forwarded-Proto", "X-Request-Id":
 		return true
 	}
 	return false
 }
+
+// saysAddress names the headers that the client's address is taken from, if they come from a trusted proxy. From anybody
+// else they are not believed here, but perhaps by the service.
+func saysAddress(name string) bool { return name == "X-Forwarded-For" || name == "Forwarded" }

@@ -34,11 +34,12 @@ func (e *Engine) collect(s *scratch, v *httpverdict.Verdict) bool {
 			continue
 		}
 		a := applied{rule: c.rule, route: c.route}
+		s.route = c.route
+		s.personal = s.personal || rule.stale() && !rule.public() && !rule.shadow
 		if why := s.stepsAside(rule, preflight); why != "" {
 			e.note(v, rule, why)
 			continue
 		}
-		s.route = c.route
 		a.key = s.key(rule.spec)
 		if a.key.lacking && rule.missing != missingShared {
 			if rule.missing == missingDeny && !s.lacks(rule, v) {

@@ -221,6 +221,7 @@ func (s scope) decodeLookUp(dim *dimension, fields map[string]*node) {
 	}
 	l.otherwise, _ = s.text(fields["default"], "default")
 	dim.lookUp = l
+	s.p.slowest = max(s.p.slowest, l.timeout)
 }
 
 // decodeReferences reads what names other dimensions.
@@ -295,6 +296,10 @@ func (s scope) template(n *node, name string, dim *dimension) (t template) {
 		}
 		i := s.findDimension(n.pos, inner)
 		if i < 0 {
+			return template{}
+		}
+		if len(t.dims) > 0 && word == "" {
+			s.fail(n.pos, "%s %q has two dimensions side by side, and nobody can tell where one ends; put a character between them", name, clip(text, 60))
 			return template{}
 		}
 		if s.p.dims[i].kind == dimRoute {

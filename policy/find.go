@@ -4,12 +4,18 @@ import (
 	"context"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/headgate-io/headgate/policy/internal/lookup"
 )
 
-// maxLookedUp bounds the text that a look-up is made with.
-const maxLookedUp = 1024
+// Bounds of look-ups.
+const (
+	// maxLookedUp bounds the text that a look-up is made with.
+	maxLookedUp = 1024
+	// leastFindTime is how long all look-ups of a request together may take where each is quicker.
+	leastFindTime = 200 * time.Millisecond
+)
 
 // newLookups makes the caches in front of look-ups, or takes over those of the engine before.
 func newLookups(p *Policy, cfg *EngineConfig) []*lookup.Cache {
@@ -56,7 +62,9 @@ func (s *scratch) find(index int, dim *dimension) string {
 	}
 	a, hit := cache.Cached(key)
 	if !hit {
-		a.Value, a.OK, _ = cache.Get(s.ctx, key, s.e.outside(dim.kind, where, field))
+		ctx, cancel := s.findTime()
+		a.Value, a.OK, _ = cache.Get(ctx, key, s.e.outside(dim.kind, where, field))
+		cancel()
 	}
 	if a.OK {
 		return a.Value
@@ -90,21 +98,45 @@ func (e *Engine) outside(kind dimensionKind, where, field string) lookup.Func {
 // escape makes a value safe in the path and in the query of an address.
 func escape(value string) string { return strings.ReplaceAll(url.QueryEscape(value), "+", "%20") }
 
-// fill writes a template out. It reports false if a dimension of it is missing, or the text too long.
+// findTime returns the time that is left for the look-ups of the request: all together take as long as the slowest one may.
+// What is looked up later still is only asked for, so that the next request finds it.
+func (s *scratch) findTime() (context.Context, context.CancelFunc) {
+	if s.findUntil.IsZero() {
+		s.findUntil = time.Now().Add(max(s.p.slowest, leastFindTime))
+	}
+	return context.WithDeadline(s.ctx, s.findUntil)
+}
+
+// fill writes a template out. It reports false if a dimension of it is missing or has a value that would lead elsewhere, or
+// if the text is too long.
 func (s *scratch) fill(t *template, escape func(string) string) (string, bool) {
 	text := t.words[0]
 	for i, dim := range t.dims {
 		value, ok := s.value(dim)
-		if !ok {
+		if !ok || strings.ContainsFunc(value, control) || escape != nil && climbs(value) {
 			return "", false
 		}
 		if escape != nil {
-			if strings.Trim(value, ".") == "" {
-				return "", false // it would lead to another path
-			}
 			value = escape(value)
 		}
-		text += value + t.words[i+1]
+		if s.p.dims[dim].kind != dimIP && i+1 < len(t.dims) && strings.IndexByte(value, t.words[i+1][0]) >= 0 {
+			return "", false // it could be that value and the next one, or others
+		}
+		if text += value + t.words[i+1]; len(text) > maxLookedUp {
+			return "", false
+		}
 	}
 	return text, len(text) <= maxLookedUp
+}
+
+func control(r rune) bool { return r < ' ' || r == 0x7f }
+
+// climbs tells whether a value has a segment of dots, which can lead to another path even where its slashes are escaped.
+func climbs(value string) bool {
+	for segment := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if strings.Trim(segment, ".") == "" {
+			return true
+		}
+	}
+	return value == ""
 }

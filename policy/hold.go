@@ -68,7 +68,7 @@ func (e *Engine) hold(s *scratch, v *httpverdict.Verdict) {
 // holdSlot adds the slots that a charge may occupy, and makes the hold with the first.
 func (e *Engine) holdSlot(s *scratch, g *group, i int, h *hold) *hold {
 	taken := g.decided != nil && i < s.asked && s.decision.Outcomes[i].Receipt.Charged > 0
-	if !taken && g.uncertain == nil {
+	if !taken && g.doubtful == [2]bool{} {
 		return h
 	}
 	if h == nil {
@@ -77,8 +77,10 @@ func (e *Engine) holdSlot(s *scratch, g *group, i int, h *hold) *hold {
 	if taken {
 		h.add(s.charges[i], g.decided, false)
 	}
-	if g.uncertain != nil {
-		h.add(s.charges[i], g.uncertain, true)
+	for of, limiter := range [...]headgate.Limiter{ofStore: e.limiters[g.store], ofFallback: e.cfg.Fallback} {
+		if g.doubtful[of] && !(taken && g.fellBack == (of == ofFallback)) {
+			h.add(s.charges[i], limiter, true)
+		}
 	}
 	return h
 }
@@ -146,6 +148,8 @@ func (h *hold) release(ctx context.Context, _ httpverdict.Result) {
 		h.timer.Stop()
 	}
 	h.mu.Unlock()
+	ctx, cancel := outliving(ctx)
+	defer cancel()
 	for i := range h.slots {
 		if err := h.slots[i].store.Release(ctx, &h.slots[i].charge); err != nil {
 			h.failed(err)

@@ -43,10 +43,11 @@ func (e *Engine) baseOf(s *scratch, index int32) *variant {
 
 // force is since when a policy is in force, as the store has it.
 type force struct {
-	since atomic.Int64 // µs since the Unix epoch by the clock of the engine, if known
-	known atomic.Bool
-	mu    sync.Mutex
-	next  time.Time // when the store may be asked again
+	since  atomic.Int64 // µs since the Unix epoch by the clock of the engine, if known
+	known  atomic.Bool
+	failed atomic.Bool // the store has not answered so far
+	mu     sync.Mutex
+	next   time.Time // when the store may be asked again
 }
 
 const (
@@ -54,7 +55,7 @@ const (
 	forceRetry   = time.Second
 )
 
-// forceLog remembers one take for as long as a store remembers anything: its age is the time since the policy came into
+// forceSlot remembers one take for as long as a store remembers anything: its age is the time since the policy came into
 // force, on every instance, whichever asked first.
 const forceSlot = "policy/in-force"
 
@@ -68,29 +69,49 @@ func (e *Engine) inForce(ctx context.Context) int64 {
 	case f.known.Load():
 		return f.since.Load()
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := e.now()
-	if f.known.Load() || now.Before(f.next) {
-		if f.known.Load() {
-			return f.since.Load()
-		}
+	if !f.lock() {
 		return unknownForce
 	}
-	limit, err := headgate.NewSlidingLog(1, headgate.MaxPeriod)
-	if err != nil {
-		return unknownForce // cannot be: the constants are within the bounds
+	defer f.mu.Unlock()
+	now := e.now()
+	if f.known.Load() {
+		return f.since.Load()
 	}
-	charge := headgate.One(forceSlot, e.policy.version, limit)
-	d, err := headgate.Take(context.WithoutCancel(ctx), e.limiters[storeStrict], charge)
+	if now.Before(f.next) {
+		return unknownForce
+	}
+	age, err := e.askForce(ctx)
 	if err != nil {
-		if !e.still {
+		if f.failed.Store(true); !e.still {
 			f.next = now.Add(forceRetry)
 		}
 		return unknownForce
 	}
-	age := headgate.MaxPeriod - d.Outcomes[0].ResetAfter
 	f.since.Store(now.Add(-age).UnixMicro())
 	f.known.Store(true)
 	return f.since.Load()
+}
+
+// lock makes the first requests of all wait for the store, or there would be no warm-up for them. When it has failed to
+// answer, one request at a time asks again, and no other waits: it may take long. It reports false to those.
+func (f *force) lock() bool {
+	if f.failed.Load() {
+		return f.mu.TryLock()
+	}
+	f.mu.Lock()
+	return true
+}
+
+// askForce returns the time since the policy came into force, which may be now.
+func (e *Engine) askForce(ctx context.Context) (age time.Duration, err error) {
+	limit, err := headgate.NewSlidingLog(1, headgate.MaxPeriod)
+	if err != nil {
+		return 0, err // cannot be: the constants are within the bounds
+	}
+	charge := headgate.One(forceSlot, e.policy.version, limit)
+	d, err := headgate.Take(context.WithoutCancel(ctx), e.limiters[storeStrict], charge)
+	if err != nil {
+		return 0, err
+	}
+	return headgate.MaxPeriod - d.Outcomes[0].ResetAfter, nil
 }

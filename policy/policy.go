@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
@@ -35,6 +36,8 @@ type Policy struct {
 	capacity    []Capacity
 	degradation Degradation
 	overload    Overload
+	// slowest is the longest time that a look-up may take.
+	slowest time.Duration
 	// warm: a rule warms up, so it must be known since when the policy is in force.
 	warm bool
 	// split: rules are in more than one store.

@@ -131,6 +131,9 @@ func (a *action) rejects() bool {
 // stale tells whether answers are kept for the rule.
 func (r *rule) stale() bool { return r.action.kind == Stale || r.onError == OnErrorStale }
 
+// public tells whether the rule says that answers may be given to anybody.
+func (r *rule) public() bool { return r.action.kind == Stale && r.action.public }
+
 // newVariant prepares limits. suffix tells the variants of a rule apart, "" for its own limits.
 func newVariant(rule, suffix string, limits []headgate.Limit) variant {
 	v := variant{limits: limits}

@@ -47,10 +47,17 @@ type scratch struct {
 	asked int
 
 	ticket   *ticket
-	deadline time.Time // of waiting
+	line     string        // in virtual time: where the request stands
+	since    time.Time     // when it began to wait, on the clock of the process
+	patience time.Duration // how long it may wait, 0 as long as nobody asks it to
+	polls    time.Duration // how often it has looked for a slot
 	waited   time.Duration
 	held     time.Duration // in virtual time
 	over     []string      // rules that the request is over and passes all the same
+	// personal: a rule whose answers are not public matches, also if it does not apply.
+	personal bool
+	// findUntil is when the time for look-ups is up; zero before the first.
+	findUntil time.Time
 	result   httpverdict.Result
 }
 
@@ -121,8 +128,10 @@ func (s *scratch) end() {
 	s.path.clear()
 	s.found, s.applied, s.variants, s.charges = s.found[:0], s.applied[:0], s.variants[:0], s.charges[:0]
 	s.reports, s.ruleOf, s.groups, s.asked = s.reports[:0], s.ruleOf[:0], s.groups[:0], 0
-	s.route, s.clock, s.deadline, s.waited, s.held = "", time.Time{}, time.Time{}, 0, 0
+	s.route, s.clock, s.since, s.findUntil, s.line, s.personal = "", time.Time{}, time.Time{}, time.Time{}, "", false
+	s.patience, s.polls, s.waited, s.held = 0, 0, 0, 0
 	s.body, s.result = requestBody{}, httpverdict.Result{}
+	s.decision.Allowed = false
 	if cap(s.buf) > 1<<14 {
 		s.buf = nil
 	}

@@ -2,6 +2,9 @@ package policy
 
 import (
 	"context"
+	"net/netip"
+	"sync/atomic"
+	"time"
 
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
@@ -12,21 +15,27 @@ type settlement struct {
 	engine *Engine
 	req    *httpverdict.Request
 	parts  []settledRule
-	// values are the dimensions as they were when the request was judged: the body is gone by now.
-	values []dimensionValue
+	over   atomic.Bool
+	// client, trusted and values are the request as it was judged: its body is gone by now, and who has handled it may have
+	// changed its header.
+	client  netip.Addr
+	trusted bool
+	values  []dimensionValue
 	// explained, if not nil, is told what each rule was charged; only then there is a settlement of a denied request, which
 	// charges nothing.
 	explained *httpverdict.Verdict
 	denied    bool
 }
 
-// settledRule is one rule to settle, in the store that has checked it.
+// settledRule is one rule to settle, in the store that has checked it: those of a group are one take.
 type settledRule struct {
 	rule    *rule
 	route   string
+	group   int
 	limiter headgate.Limiter
 	charges []headgate.Charge
-	match   int // its place among the explanations
+	checked int64 // the cost that was checked
+	match   int   // its place among the explanations
 }
 
 // settleLater keeps what is needed to settle, nil if nothing is to be settled.
@@ -38,23 +47,25 @@ func (e *Engine) settleLater(s *scratch, v *httpverdict.Verdict) *settlement {
 	var out *settlement
 	for i := range s.applied {
 		a := &s.applied[i]
-		limiter := s.deciderOf(a)
+		group := s.groupOf(a)
+		limiter := s.groups[group].decided
 		if !a.after || a.dropped || limiter == nil && !denied {
 			continue
 		}
 		if out == nil {
-			out = &settlement{engine: e, req: s.req, denied: denied}
+			out = &settlement{engine: e, req: s.req, denied: denied, client: s.client, trusted: s.peerTrusted}
 			if e.cfg.Explain {
 				out.explained = v
 			}
 		}
 		rule := &s.p.rules[a.rule]
-		part := settledRule{rule: rule, limiter: limiter, route: a.route, match: len(v.Matches) + i} // explain adds the others
+		part := settledRule{rule: rule, group: group, limiter: limiter, route: a.route, checked: a.cost, match: len(v.Matches) + i} // explain adds the others
 		for _, c := range s.charges[a.first:a.end] {
 			c.Mode, c.Lockout = headgate.Settle, nil
 			part.charges = append(part.charges, c)
 		}
 		out.parts = append(out.parts, part)
+		s.route = a.route
 		s.remember(rule)
 	}
 	if out != nil {
@@ -77,66 +88,108 @@ func (s *scratch) remember(rule *rule) {
 	}
 }
 
-// deciderOf returns the limiter that has decided a rule's charges.
-func (s *scratch) deciderOf(a *applied) headgate.Limiter {
+// groupOf returns the group of a rule's charges.
+func (s *scratch) groupOf(a *applied) int {
 	for i := range s.groups {
-		if g := &s.groups[i]; a.first >= g.from && a.first < g.to {
-			return g.decided
+		if a.first < s.groups[i].to {
+			return i
 		}
 	}
-	return nil
+	return len(s.groups) - 1
 }
 
-// settle charges each rule for the answer, at most what is left.
+// settle charges each rule for the answer, at most what is left, in one take per store. Only the first call does anything.
 func (t *settlement) settle(ctx context.Context, res httpverdict.Result) {
-	e := t.engine
-	s := e.pool.Get().(*scratch)
+	if t.over.Swap(true) {
+		return
+	}
+	ctx, cancel := outliving(ctx)
+	defer cancel()
+	t.findCosts(ctx, res)
+	if t.denied {
+		return
+	}
+	for group := range storeCount {
+		t.settleGroup(ctx, int(group))
+	}
+}
+
+func (t *settlement) settleGroup(ctx context.Context, group int) {
+	var limiter headgate.Limiter
+	var charges []headgate.Charge
+	for i := range t.parts {
+		if part := &t.parts[i]; part.group == group && len(part.charges) > 0 {
+			limiter, charges = part.limiter, append(charges, part.charges...)
+		}
+	}
+	if limiter == nil {
+		return
+	}
+	var d headgate.Decision
+	if err := limiter.Take(ctx, charges, &d); err != nil {
+		t.engine.storeFailed(err)
+	}
+}
+
+// findCosts writes into each rule's charges what the answer costs. A rule for which it does not count has none then.
+func (t *settlement) findCosts(ctx context.Context, res httpverdict.Result) {
+	s := t.engine.pool.Get().(*scratch)
 	defer func() {
 		s.end()
-		e.pool.Put(s)
+		t.engine.pool.Put(s)
 	}()
-	s.begin(ctx, e, t.req)
+	s.begin(ctx, t.engine, t.req)
+	s.client, s.peerTrusted, s.result = t.client, t.trusted, res
 	copy(s.values, t.values)
-	s.result = res
-	var d headgate.Decision
 	for i := range t.parts {
 		part := &t.parts[i]
 		s.route = part.route
-		cost := s.settledCost(part.rule)
+		cost := s.settledCost(part.rule, part.checked)
 		if t.explained != nil {
 			t.explained.Matches[part.match].Cost = cost
 		}
-		if cost == 0 || t.denied {
-			continue
+		if cost == 0 {
+			part.charges = nil
 		}
-		for i := range part.charges {
-			part.charges[i].Cost = cost
-		}
-		if err := part.limiter.Take(ctx, part.charges, &d); err != nil && e.cfg.Observer != nil {
-			e.cfg.Observer.StoreFailed(string(codeOf(err)), false)
+		for c := range part.charges {
+			part.charges[c].Cost = cost
 		}
 	}
 }
 
 // settledCost returns what an answer costs, 0 if it does not count. A condition or a cost that fails counts all the same.
-func (s *scratch) settledCost(rule *rule) int64 {
+// checked is the cost that was asked for before.
+func (s *scratch) settledCost(rule *rule, checked int64) int64 {
 	if rule.countWhen != nil {
 		if counts, err := rule.countWhen.Bool(s); err == nil && !counts {
 			return 0
 		}
 	}
 	c := &rule.cost
-	cost := int64(1)
-	switch c.kind {
-	case costRequestBytes:
+	cost := checked
+	switch {
+	case c.kind == costRequestBytes:
 		cost = max(s.req.ContentLength, s.result.RequestBytes)
-	case costResponseBytes:
+	case c.kind == costResponseBytes:
 		cost = s.result.Bytes
-	case costExpression:
+	case c.afterwards():
 		var err error
 		if cost, err = c.expression.Int(s); err != nil {
 			cost = c.least
 		}
 	}
 	return min(max(cost, c.least), headgate.MaxCount)
+}
+
+// outliving returns the context of what must be done at the end of a request, also if the client has gone away and the
+// request's own context is over: it would be free, else, to hang up in time. It ends with a deadline that is still to come,
+// and after a second.
+func outliving(ctx context.Context) (context.Context, context.CancelFunc) {
+	within := giveBackTime
+	if deadline, ok := ctx.Deadline(); ok {
+		if left := time.Until(deadline); left > 0 {
+			within = min(within, left)
+		}
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), within)
 }

@@ -21,11 +21,18 @@ const (
 type group struct {
 	store    storeOrder
 	from, to int
-	// decided is the limiter whose answer counts, nil as long as there is none.
-	decided headgate.Limiter
-	// uncertain: the store may have charged what it did not answer.
-	uncertain headgate.Limiter
+	// decided is the limiter whose answer counts, nil as long as there is none; fellBack tells that it is the fallback.
+	decided  headgate.Limiter
+	fellBack bool
+	// doubtful: the store, or the fallback, may hold slots for the request that it has said nothing of, or has not given back.
+	doubtful [2]bool
 }
+
+// The limiters of a group.
+const (
+	ofStore = iota
+	ofFallback
+)
 
 // judge asks for all charges and turns the answer into the verdict.
 func (e *Engine) judge(s *scratch, v *httpverdict.Verdict) {
@@ -53,7 +60,10 @@ func (e *Engine) judge(s *scratch, v *httpverdict.Verdict) {
 	if v.Allowed() && s.decision.Allowed {
 		now.letPass(s, v)
 	}
-	e.hold(s, v)
+	if e.still {
+		now.leaveVirtually(s)
+	}
+	now.hold(s, v)
 	e.explain(s, v)
 }
 
@@ -61,28 +71,33 @@ func (e *Engine) judge(s *scratch, v *httpverdict.Verdict) {
 func (e *Engine) ask(s *scratch) error {
 	s.decision.Reset(len(s.charges))
 	s.asked = 0
+	for i := range s.applied {
+		s.applied[i].dropped = false // by an earlier take of a request that has waited
+	}
+	allowed := true
 	for i := range s.groups {
 		g := &s.groups[i]
-		allowed, err := e.askGroup(s, g)
-		if err == nil {
-			s.asked = g.to
-		}
-		if err != nil || !allowed {
+		var err error
+		if allowed, err = e.askGroup(s, g); err != nil {
 			e.giveBack(s, s.groups[:i])
-			if err != nil {
-				s.asked = 0
-				return err
-			}
+			s.asked = 0
+			return err
+		}
+		if s.asked = g.to; !allowed {
+			e.giveBack(s, s.groups[:i])
 			break
 		}
 	}
 	s.decision.Conclude(s.charges[:s.asked])
+	if s.decision.Allowed && !allowed { // a store that does not say which charge has denied denies all the same
+		s.decision.Allowed, s.decision.Binding = false, -1
+	}
 	return nil
 }
 
 func (e *Engine) askGroup(s *scratch, g *group) (allowed bool, err error) {
 	limiter := e.limiters[g.store]
-	g.decided, g.uncertain = limiter, nil
+	g.decided, g.fellBack = limiter, false
 	if len(s.groups) == 1 {
 		err = limiter.Take(s.ctx, s.charges, &s.decision)
 		allowed = s.decision.Allowed
@@ -95,9 +110,8 @@ func (e *Engine) askGroup(s *scratch, g *group) (allowed bool, err error) {
 		return allowed, nil
 	}
 	g.decided = nil
-	if headgate.CodeOf(err) == headgate.CodeIndeterminate {
-		g.uncertain = limiter
-	}
+	g.doubtful[ofStore] = g.doubtful[ofStore] || headgate.CodeOf(err) == headgate.CodeIndeterminate
+	clear(s.decision.Outcomes[min(g.from, len(s.decision.Outcomes)):])
 	return e.withoutStore(s, g, err)
 }
 
@@ -157,7 +171,7 @@ func (e *Engine) fallBack(s *scratch, g *group, fault bool) (allowed, decided bo
 	if err := e.cfg.Fallback.Take(context.WithoutCancel(s.ctx), charges, &s.part); err != nil {
 		return s.drop(g), s.onlyShadow(g)
 	}
-	g.decided = e.cfg.Fallback
+	g.decided, g.fellBack = e.cfg.Fallback, true
 	for i, at := range places {
 		s.decision.Outcomes[at] = s.part.Outcomes[i]
 	}
@@ -183,10 +197,21 @@ func (e *Engine) giveBack(s *scratch, groups []group) {
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), giveBackTime)
 		part := headgate.Decision{Outcomes: s.decision.Outcomes[g.from:g.to]}
-		if err := refunder.Refund(ctx, s.charges[g.from:g.to], &part); err != nil && e.cfg.Observer != nil {
-			e.cfg.Observer.StoreFailed(string(codeOf(err)), false)
+		if err := refunder.Refund(ctx, s.charges[g.from:g.to], &part); err != nil {
+			of := ofStore
+			if g.fellBack {
+				of = ofFallback
+			}
+			g.doubtful[of] = true // its slots are released at the end
+			e.storeFailed(err)
 		}
 		cancel()
+	}
+}
+
+func (e *Engine) storeFailed(err error) {
+	if e.cfg.Observer != nil {
+		e.cfg.Observer.StoreFailed(string(codeOf(err)), false)
 	}
 }
 

@@ -12,8 +12,12 @@ import (
 )
 
 const (
-	// pollSlots is how often a request that waits for a slot looks for one: nobody knows when others release.
-	pollSlots = 25 * time.Millisecond
+	// pollSlots is after what time a request that waits for a slot looks for one again, since nobody knows when others
+	// release; it looks less and less often, down to every maxPollSlots.
+	pollSlots    = 25 * time.Millisecond
+	maxPollSlots = 200 * time.Millisecond
+	// minPause is the least time between two takes of a request that waits.
+	minPause = time.Millisecond
 	// maxTails bounds what views of virtual time remember.
 	maxTails = 100_000
 	// codeWaited is the code of a request that has waited in vain.
@@ -24,7 +28,8 @@ const (
 var errLineFull = errors.New("too many requests are waiting")
 
 // waitLines are the requests that wait for their turn: one line for each rule and key. Only the head of a line asks the
-// store; the others wait for it to leave.
+// store; the others wait for it to leave. A request stands in the line of the rule that has denied it last, and in no other:
+// one that waits for a limit of its own must not keep everybody back who waits for the limit of all.
 type waitLines struct {
 	most int
 
@@ -58,12 +63,16 @@ type ticket struct {
 	key   string
 	place *fifo.Element
 	head  chan struct{} // closed when the ticket is at the head
+	left  bool          // guarded by lines.mu
 }
 
-// join takes the last place of a line.
-func (w *waitLines) join(key string) (*ticket, error) {
+// join takes the last place of a line, in place of the one in another line if the request has one.
+func (w *waitLines) join(key string, other *ticket) (*ticket, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if other != nil {
+		other.remove()
+	}
 	if w.count >= w.most {
 		return nil, errLineFull
 	}
@@ -81,11 +90,20 @@ func (w *waitLines) join(key string) (*ticket, error) {
 	return t, nil
 }
 
-// leave gives the place up; the next one may be the head then.
+// leave gives the place up, once or more often; the next one may be the head then.
 func (t *ticket) leave() {
+	t.lines.mu.Lock()
+	defer t.lines.mu.Unlock()
+	t.remove()
+}
+
+// remove is leave while the lines are locked.
+func (t *ticket) remove() {
+	if t.left {
+		return
+	}
+	t.left = true
 	w := t.lines
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	line := w.lines[t.key]
 	first := line.Front() == t.place
 	line.Remove(t.place)
@@ -130,32 +148,48 @@ func (e *Engine) lineUp(s *scratch, v *httpverdict.Verdict) *Engine {
 		if rule.action.kind != Wait || rule.shadow {
 			continue
 		}
+		line := s.lineOf(a)
 		if e.still {
-			if tail := e.lines.tail(s.lineOf(a)); tail.After(e.at) {
+			if tail := e.lines.tail(line); tail.After(e.at) {
+				s.bePatient(rule)
+				s.line = line
 				return e.later(s, v, rule, tail)
 			}
 			continue
 		}
-		if !e.lines.empty(s.lineOf(a)) {
-			e.join(s, v, a)
+		if !e.lines.empty(line) {
+			s.bePatient(rule)
+			e.join(s, v, rule, line)
 			return nil
 		}
 	}
 	return nil
 }
 
-// join waits for the head of a line. Where that fails, the verdict says so.
-func (e *Engine) join(s *scratch, v *httpverdict.Verdict, a *applied) bool {
-	rule := &s.p.rules[a.rule]
-	t, err := e.lines.join(s.lineOf(a))
-	if err != nil {
+// bePatient notes that a rule lets the request wait: it is held no longer than each of those allows.
+func (s *scratch) bePatient(rule *rule) {
+	if s.patience == 0 {
+		s.patience, s.since = rule.action.maxWait, time.Now()
+	}
+	s.patience = min(s.patience, rule.action.maxWait)
+}
+
+// left returns how long the request may still be held.
+func (s *scratch) left() time.Duration { return s.patience - time.Since(s.since) }
+
+// join waits for the head of a line, if the request is not there already. Where that fails, the verdict says so.
+func (e *Engine) join(s *scratch, v *httpverdict.Verdict, rule *rule, line string) bool {
+	if s.ticket != nil && s.ticket.key == line {
+		return true
+	}
+	t, err := e.lines.join(line, s.ticket)
+	if s.ticket = t; err != nil {
 		v.Kind, v.Rule, v.Code = httpverdict.Overloaded, rule.name, string(headgate.CodeOverloaded)
 		v.RetryAfter = headgate.Retry{After: rule.action.maxWait}
 		return false
 	}
-	s.ticket, s.deadline = t, time.Now().Add(rule.action.maxWait)
 	start := time.Now()
-	ok := t.turn(s.ctx, rule.action.maxWait)
+	ok := t.turn(s.ctx, s.left())
 	s.waited += time.Since(start)
 	if !ok {
 		e.tooLong(v, rule, headgate.Retry{After: rule.action.maxWait})
@@ -169,38 +203,33 @@ func (e *Engine) tooLong(v *httpverdict.Verdict, rule *rule, retry headgate.Retr
 }
 
 // wait holds a denied request until it may ask again. It returns nil if that does not come in time.
-func (e *Engine) wait(s *scratch, v *httpverdict.Verdict, rule *rule) *Engine {
-	o := &s.decision.Outcomes[s.decision.Binding]
-	pause := o.RetryAfter.After
+func (e *Engine) wait(s *scratch, v *httpverdict.Verdict, a *applied) *Engine {
+	rule, o := &s.p.rules[a.rule], &s.decision.Outcomes[s.decision.Binding]
+	pause := max(o.RetryAfter.After, minPause)
 	switch {
 	case o.RetryAfter.State == headgate.RetryNever || o.Reason == headgate.ReasonGone:
 		deny(s, v)
 		return nil
 	case o.RetryAfter.State == headgate.RetryUnknown:
-		pause = pollSlots
+		pause = min(pollSlots*time.Duration(1+s.polls/8), maxPollSlots)
+		s.polls++
 	}
+	s.bePatient(rule)
 	if e.still {
-		return e.waitVirtually(s, v, rule, pause)
+		return e.waitVirtually(s, v, a, pause)
 	}
-	joined := s.ticket == nil
-	if joined {
-		if pause > rule.action.maxWait {
-			e.tooLong(v, rule, o.RetryAfter)
-			return nil
-		}
-		waited := s.waited
-		if !e.join(s, v, s.appliedOf(s.decision.Binding)) {
-			return nil
-		}
-		pause -= s.waited - waited
-	}
-	if pause > time.Until(s.deadline) {
+	until := time.Now().Add(pause)
+	if pause > s.left() {
 		e.tooLong(v, rule, o.RetryAfter)
 		return nil
 	}
-	return e.sleep(s, v, rule, pause)
+	if !e.join(s, v, rule, s.lineOf(a)) {
+		return nil
+	}
+	return e.sleep(s, v, rule, time.Until(until))
 }
 
+// sleep lets the head of a line wait.
 func (e *Engine) sleep(s *scratch, v *httpverdict.Verdict, rule *rule, pause time.Duration) *Engine {
 	if pause <= 0 {
 		return e
@@ -217,47 +246,4 @@ func (e *Engine) sleep(s *scratch, v *httpverdict.Verdict, rule *rule, pause tim
 		e.tooLong(v, rule, headgate.Retry{After: pause})
 		return nil
 	}
-}
-
-// In virtual time nobody is held: the request is judged at the time at which its turn would come.
-
-func (w *waitLines) tail(key string) time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.tails[key]
-}
-
-func (w *waitLines) setTail(key string, at time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.tails) >= maxTails {
-		clear(w.tails) // a replay of many keys: those that are over are most of them
-	}
-	w.tails[key] = at
-}
-
-func (e *Engine) waitVirtually(s *scratch, v *httpverdict.Verdict, rule *rule, pause time.Duration) *Engine {
-	return e.later(s, v, rule, e.at.Add(pause))
-}
-
-// keepTails notes when the lines that an allowed request stood in end.
-func (e *Engine) keepTails(s *scratch) {
-	for i := range s.applied {
-		a := &s.applied[i]
-		if rule := &s.p.rules[a.rule]; rule.action.kind == Wait && !rule.shadow && s.held > 0 {
-			e.lines.setTail(s.lineOf(a), e.at)
-		}
-	}
-}
-
-// later returns the engine of a later time, nil if that is too late for the rule.
-func (e *Engine) later(s *scratch, v *httpverdict.Verdict, rule *rule, at time.Time) *Engine {
-	view, ok := e.root.view(at)
-	wait := at.Sub(s.e.at)
-	if !ok || wait > rule.action.maxWait {
-		e.tooLong(v, rule, headgate.Retry{After: wait})
-		return nil
-	}
-	s.held = wait
-	return view
 }
