@@ -58,7 +58,7 @@ type scratch struct {
 	personal bool
 	// findUntil is when the time for look-ups is up; zero before the first.
 	findUntil time.Time
-	result   httpverdict.Result
+	result    httpverdict.Result
 }
 
 type dimensionValue struct {
