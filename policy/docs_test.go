@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"net/netip"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -82,25 +81,6 @@ func TestDocumentedBehaviour(t *testing.T) {
 	}
 	for _, block := range blocks(t, "test", 5) {
 		runTests(t, "docs", []byte(block+"\n"), compile)
-	}
-}
-
-// TestDocumentedLinks: what a link of the documentation leads to in itself is there.
-func TestDocumentedLinks(t *testing.T) {
-	text := document(t)
-	anchors := make(map[string]bool)
-	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(text, -1) {
-		anchor := strings.ToLower(strings.ReplaceAll(heading[1], " ", "-"))
-		anchors[regexp.MustCompile(`[^\w-]`).ReplaceAllString(anchor, "")] = true
-	}
-	links := regexp.MustCompile(`\]\(#([^)]*)\)`).FindAllStringSubmatch(text, -1)
-	if len(links) < 20 {
-		t.Fatalf("only %d links", len(links))
-	}
-	for _, link := range links {
-		if !anchors[link[1]] {
-			t.Errorf("nothing has the anchor #%s", link[1])
-		}
 	}
 }
 
