@@ -34,6 +34,11 @@ const (
 	ofFallback
 )
 
+// doubt notes that a limiter may have acquired slots although it has answered with an error.
+func (g *group) doubt(of int, err error) {
+	g.doubtful[of] = g.doubtful[of] || headgate.CodeOf(err) == headgate.CodeIndeterminate
+}
+
 // judge asks for all charges and turns the answer into the verdict.
 func (e *Engine) judge(s *scratch, v *httpverdict.Verdict) {
 	now := e
@@ -110,7 +115,7 @@ func (e *Engine) askGroup(s *scratch, g *group) (allowed bool, err error) {
 		return allowed, nil
 	}
 	g.decided = nil
-	g.doubtful[ofStore] = g.doubtful[ofStore] || headgate.CodeOf(err) == headgate.CodeIndeterminate
+	g.doubt(ofStore, err)
 	clear(s.decision.Outcomes[min(g.from, len(s.decision.Outcomes)):])
 	return e.withoutStore(s, g, err)
 }
@@ -169,6 +174,7 @@ func (e *Engine) fallBack(s *scratch, g *group, fault bool) (allowed, decided bo
 	}
 	// The caller's deadline may be what failed the store; memory needs no time.
 	if err := e.cfg.Fallback.Take(context.WithoutCancel(s.ctx), charges, &s.part); err != nil {
+		g.doubt(ofFallback, err)
 		return s.drop(g), s.onlyShadow(g)
 	}
 	g.decided, g.fellBack = e.cfg.Fallback, true
