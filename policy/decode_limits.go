@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"slices"
+	"time"
 
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/policy/internal/credential"
@@ -29,7 +30,9 @@ func (s scope) decodeAllLimits(item *node, fields map[string]*node, r *rule, inf
 	plan, err := schedule.New(info.Limits, entries, warmup)
 	if err == nil {
 		r.plan = plan
-		s.p.warm = s.p.warm || warmup != nil && info.Mode != Off
+		if warmup != nil {
+			r.warm = warmIdentity(r.name, info.Limits, warmup)
+		}
 		return
 	}
 	at := fields["warmup"]
@@ -233,7 +236,7 @@ func (s scope) decodeWarmup(n *node, info *Rule) *schedule.Warmup {
 	before := len(s.problems)
 	fields := s.fields(n, warmupMapping)
 	from, over := s.required(n, fields, "from"), s.required(n, fields, "over")
-	w := &schedule.Warmup{From: s.percent(from, "from"), Over: s.duration(over, "over")}
+	w := &schedule.Warmup{From: s.percent(from, "from"), Over: s.durationIn(over, "over", 0, time.Second, 24*time.Hour)}
 	if len(s.problems) > before || fields == nil {
 		return nil
 	}
