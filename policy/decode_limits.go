@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"slices"
-	"time"
 
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/policy/internal/credential"
@@ -30,9 +29,7 @@ func (s scope) decodeAllLimits(item *node, fields map[string]*node, r *rule, inf
 	plan, err := schedule.New(info.Limits, entries, warmup)
 	if err == nil {
 		r.plan = plan
-		if warmup != nil {
-			r.warm = warmIdentity(r.name, info.Limits, warmup)
-		}
+		s.p.warm = s.p.warm || warmup != nil && info.Mode != Off
 		return
 	}
 	at := fields["warmup"]
@@ -236,7 +233,7 @@ func (s scope) decodeWarmup(n *node, info *Rule) *schedule.Warmup {
 	before := len(s.problems)
 	fields := s.fields(n, warmupMapping)
 	from, over := s.required(n, fields, "from"), s.required(n, fields, "over")
-	w := &schedule.Warmup{From: s.percent(from, "from"), Over: s.durationIn(over, "over", 0, time.Second, 24*time.Hour)}
+	w := &schedule.Warmup{From: s.percent(from, "from"), Over: s.duration(over, "over")}
 	if len(s.problems) > before || fields == nil {
 		return nil
 	}

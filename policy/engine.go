@@ -78,7 +78,7 @@ type Engine struct {
 
 	pool    *sync.Pool // of *scratch
 	phases  []atomic.Pointer[phase]
-	force   []force // by rule
+	force   *force
 	lines   *waitLines
 	lookups []*lookup.Cache // by dimension; nil for those that are not looked up
 }
@@ -107,7 +107,7 @@ func NewEngine(p *Policy, limiter headgate.Limiter, cfg EngineConfig) (*Engine, 
 	}
 	e.root = e
 	e.phases = make([]atomic.Pointer[phase], len(p.rules))
-	e.force = make([]force, len(p.rules))
+	e.force = &force{}
 	if e.lines = newWaitLines(cfg.MaxWaiting); cfg.Before != nil && cfg.Before.lines.most == cfg.MaxWaiting {
 		e.lines = cfg.Before.lines // those who wait there were first
 	}

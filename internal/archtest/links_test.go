@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	fence    = regexp.MustCompile("(?s)\n *```[^\n]*\n.*?\n *```\n")
+	fence    = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 	heading  = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	noAnchor = regexp.MustCompile(`[^\pL\pN _-]`)
 	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
@@ -25,7 +25,7 @@ func TestLinks(t *testing.T) {
 			return nil
 		}
 		text, err := os.ReadFile(filepath.Join(repoRoot(t), file))
-		texts[file] = fence.ReplaceAllString(string(text), "\n\n")
+		texts[file] = fence.ReplaceAllString(string(text), "")
 		return err
 	})
 	links := 0
