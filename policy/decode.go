@@ -25,6 +25,8 @@ type decoder struct {
 	specs map[string]int
 	// expressions compiles a text once for all that have the same.
 	expressions expr.Compiler
+	// unused has the fields without effect that are warned of.
+	unused map[string]bool
 	// version takes in everything that the policy is made of.
 	version hash.Hash
 }
@@ -131,7 +133,7 @@ type anyPage struct{ *htmltemplate.Template }
 
 func (s scope) decodeOrigins(n *node) []string {
 	var origins []string
-	for _, item := range s.notEmpty(n, "cors_origins", 100) {
+	for _, item := range s.some(n, "cors_origins", 100, "remove it for none") {
 		text, ok := s.text(item, "cors_origins")
 		if !ok {
 			continue

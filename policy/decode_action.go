@@ -3,7 +3,9 @@ package policy
 import (
 	"fmt"
 	"mime"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
@@ -45,12 +47,21 @@ func (s scope) decodeFallback(n *node, fields map[string]*node) *httpverdict.Fal
 	f := &httpverdict.Fallback{Status: int(s.integer(fields["status"], "status", 200, 200, 599)), ContentType: "text/plain; charset=utf-8"}
 	if at := fields["content_type"]; at != nil {
 		text, ok := s.text(at, "content_type")
-		if _, _, err := mime.ParseMediaType(text); ok && err != nil {
+		if kind, _, err := mime.ParseMediaType(text); ok && (err != nil || !strings.Contains(kind, "/")) {
 			s.fail(at.pos, "content_type %q is not a media type such as application/json", clip(text, 60))
 		}
 		f.ContentType = text
 	}
 	body, file := fields["body"], fields["file"]
+	if bodyless(f.Status) {
+		for _, name := range []string{"body", "file", "content_type"} {
+			if at := fields[name]; at != nil {
+				s.fail(at.pos, "%s has no meaning with status %d, which has no body; remove it", name, f.Status)
+			}
+		}
+		f.ContentType = ""
+		return f
+	}
 	switch {
 	case body != nil && file != nil:
 		s.fail(file.pos, "body and file exclude each other; keep one")
@@ -64,3 +75,6 @@ func (s scope) decodeFallback(n *node, fields map[string]*node) *httpverdict.Fal
 	}
 	return f
 }
+
+// bodyless tells whether an answer of this status has no body.
+func bodyless(status int) bool { return status == http.StatusNoContent || status == http.StatusNotModified }

@@ -157,7 +157,7 @@ func (s scope) decodeJWT(dim *dimension, n *node) {
 	}
 	cfg.Issuer, _ = s.text(fields["issuer"], "issuer")
 	cfg.Audience, _ = s.text(fields["audience"], "audience")
-	for _, item := range s.notEmpty(fields["algorithms"], "algorithms", len(jwtAlgorithms)) {
+	for _, item := range s.some(fields["algorithms"], "algorithms", len(jwtAlgorithms), "remove it for those that the keys are for") {
 		if text, ok := s.text(item, "algorithms"); ok && !slices.Contains(jwtAlgorithms, text) {
 			s.fail(item.pos, "algorithm %q is unknown; nearest is %s", clip(text, 60), s.nearest(text, jwtAlgorithms))
 		} else if ok {

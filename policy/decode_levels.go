@@ -70,6 +70,14 @@ func (d *decoder) decodeOverload(n *node) {
 	d.warn(n.pos, "overload is read, and no part of this version acts upon it yet")
 }
 
+// warnUnused notes that a field of rules has no effect yet, once for all rules that have it.
+func (s scope) warnUnused(n *node, field, message string) {
+	if n != nil && !s.unused[field] {
+		s.unused[field] = true
+		s.warn(n.pos, s.where+": "+field+" "+message)
+	}
+}
+
 // warn notes what is allowed and not as it looks.
 func (d *decoder) warn(at pos, message string) {
 	if len(d.p.warnings) < maxProblems {

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"slices"
+	"time"
 
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/policy/internal/credential"
@@ -69,9 +70,12 @@ func (s scope) decodeLimits(n *node) []headgate.Limit {
 // decodeOverrides reads limits by the value of a dimension, and by list.
 func (s scope) decodeOverrides(n *node, r *rule, info *Rule) {
 	s.where += ": overrides"
-	if n.kind != kindMapping || len(n.fields) == 0 {
+	switch {
+	case n.kind != kindMapping:
 		s.fail(n.pos, "must be a mapping from dimensions, or list, to limits, not %s", n.describe())
 		return
+	case len(n.fields) == 0:
+		s.fail(n.pos, "is empty; remove it, or write for whom there are other limits")
 	}
 	seen := make(map[string]bool)
 	for _, f := range n.fields {
@@ -157,7 +161,7 @@ func (s scope) checkForged(at pos, what string, limits []headgate.Limit) {
 
 func (s scope) decodeSchedule(n *node, info *Rule) []schedule.Entry {
 	var entries []schedule.Entry
-	for _, item := range s.notEmpty(n, "schedule", 100) {
+	for _, item := range s.some(n, "schedule", 100, "remove it, or write when there are other limits") {
 		s := s
 		s.where += ": schedule"
 		before := len(s.problems)
@@ -214,6 +218,10 @@ func (s scope) decodeTimes(item *node, fields map[string]*node, e *schedule.Entr
 	if !ok {
 		return ""
 	}
+	if _, err := schedule.ParseDaily("00:00-24:00", zone); err != nil {
+		s.fail(fields["zone"].pos, "%v", err)
+		return ""
+	}
 	d, err := schedule.ParseDaily(text, zone)
 	if err != nil {
 		s.fail(daily.pos, "daily: %v", err)
@@ -233,7 +241,7 @@ func (s scope) decodeWarmup(n *node, info *Rule) *schedule.Warmup {
 	before := len(s.problems)
 	fields := s.fields(n, warmupMapping)
 	from, over := s.required(n, fields, "from"), s.required(n, fields, "over")
-	w := &schedule.Warmup{From: s.percent(from, "from"), Over: s.duration(over, "over")}
+	w := &schedule.Warmup{From: s.percent(from, "from"), Over: s.durationIn(over, "over", 0, time.Second, 24*time.Hour)}
 	if len(s.problems) > before || fields == nil {
 		return nil
 	}
@@ -252,6 +260,9 @@ func (s scope) decodeCost(fields map[string]*node, r *rule, info *Rule) {
 	if n := fields["cost"]; n != nil {
 		needs = s.decodeCostText(n, &r.cost)
 		info.Cost = r.cost.text
+		if n := fields["min_cost"]; n != nil && r.cost.kind == costOne && r.cost.text != "" {
+			s.fail(n.pos, "min_cost has no meaning where each request costs 1; remove it")
+		}
 		if e := r.cost.expression; e != nil {
 			info.CostInputs, info.CostDimensions = e.Inputs(), e.Dimensions()
 		}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -191,6 +192,11 @@ func (s scope) decodeClass(fields map[string]*node, r *rule, info *Rule) {
 	}
 	info.Priority = Priority(s.oneOf(fields["priority"], "priority", string(Normal), string(Critical), string(Sheddable)))
 	info.UnitCost = s.money(fields["unit_cost"], "unit_cost")
+	s.warnUnused(fields["layer"], "layer", "is read, and no part of this version lifts layers yet")
+	s.warnUnused(fields["priority"], "priority", "is read, and no part of this version sheds requests yet")
+	if info.Store == Leased {
+		s.warnUnused(fields["store"], "store", "leased acts as strict where the program brings no leases, as in this version of headgate serve")
+	}
 }
 
 func defaultLayer(key [][]string) Layer {
@@ -224,22 +230,23 @@ func (s scope) money(n *node, name string) Money {
 
 // checkRule refuses fields that do not go with each other.
 func (s scope) checkRule(fields map[string]*node, r *rule) {
-	at := func(name string) pos {
-		if n := fields[name]; n != nil {
-			return n.pos
-		}
-		return fields["limits"].pos
-	}
 	concurrent, queue := r.hasLimit(isConcurrency), r.hasLimit(isQueue)
-	switch {
-	case r.settled && (concurrent || queue):
-		s.fail(at("limits"), "a charge that is known only from the response goes with no concurrency and no queue")
-	case r.cost.kind != costOne && concurrent:
-		s.fail(at("cost"), "a concurrency limit counts requests; remove cost")
-	case r.action.kind == Mark && concurrent:
-		s.fail(at("on_deny"), "mark lets requests pass beyond the limit, which a concurrency limit cannot count")
-	case r.store == storeLeased && !r.all(isLeasable):
-		s.fail(at("store"), "leased goes with token_bucket, fixed_window and sliding_window only")
+	gets := r.match.methods == 0 || r.match.methods&methodBit(http.MethodGet) != 0
+	for _, c := range []struct {
+		wrong          bool
+		field, message string
+	}{
+		{r.settled && (concurrent || queue), "limits", "a charge that is known only from the response goes with no concurrency and no queue"},
+		{!r.settled && r.cost.kind != costOne && concurrent, "cost", "a concurrency limit counts requests; remove cost"},
+		{r.action.kind == Mark && concurrent, "on_deny", "mark lets requests pass beyond the limit, which a concurrency limit cannot count"},
+		{r.action.kind == Wait && r.lockout != nil, "lockout", "a request that waits is denied until its turn comes, and would shut its own key; remove lockout, or let on_deny reject"},
+		{r.action.kind == Stale && !gets, "on_deny", "only answers to GET are kept, and the rule matches none; add GET to its methods, or use another action"},
+		{r.onError == OnErrorStale && !gets, "on_error", "only answers to GET are kept, and the rule matches none; write closed, which does the same"},
+		{r.store == storeLeased && !r.all(isLeasable), "store", "leased goes with token_bucket, fixed_window and sliding_window only"},
+	} {
+		if n := fields[c.field]; c.wrong && n != nil {
+			s.fail(n.pos, "%s", c.message)
+		}
 	}
 }
 

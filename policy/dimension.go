@@ -57,6 +57,8 @@ type dimension struct {
 	forgeable bool
 	// body: the body of the request must be read for it.
 	body bool
+	// path: the path of the request is in it.
+	path bool
 }
 
 // lookUp is where the value of a dimension is found.
@@ -99,7 +101,7 @@ func builtins(ipv6Prefix int) []dimension {
 		{name: "ip", kind: dimIP, bits: ipv6Prefix},
 		{name: "route", kind: dimRoute},
 		{name: "method", kind: dimMethod},
-		{name: "path", kind: dimPath},
+		{name: "path", kind: dimPath, path: true},
 		{name: "host", kind: dimHost, forgeable: true},
 	}
 }
@@ -161,6 +163,7 @@ func (d *decoder) closeDimensions(at map[string]pos) {
 		state[i] = open
 		dim.forgeable = dim.forgeable || dim.forgeableSource()
 		dim.body = dim.kind == dimJSON
+		dim.path = dim.kind == dimPath || dim.kind == dimCEL && slices.Contains(dim.cel.Inputs(), "path")
 		for _, need := range dim.needs {
 			if !visit(need) {
 				scope{d, "dimension " + strconv.Quote(dim.name)}.fail(at[dim.name], "is made of itself; break the circle")
@@ -169,6 +172,7 @@ func (d *decoder) closeDimensions(at map[string]pos) {
 			}
 			dim.forgeable = dim.forgeable || d.p.dims[need].forgeable
 			dim.body = dim.body || d.p.dims[need].body
+			dim.path = dim.path || d.p.dims[need].path
 		}
 		state[i] = done
 		return true

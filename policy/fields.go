@@ -205,9 +205,21 @@ func (s scope) durationIn(n *node, name string, absent, least, most time.Duratio
 	}
 	d := s.duration(n, name)
 	if d != 0 && (d < least || d > most) {
-		s.fail(n.pos, "%s %s is outside %s to %s", name, n.text, least, most)
+		s.fail(n.pos, "%s %s is outside %s to %s; nearest is %s", name, n.text, brief(least), brief(most), brief(min(max(d, least), most)))
 	}
 	return d
+}
+
+// brief writes a duration without parts that are 0: 1h for 1h0m0s.
+func brief(d time.Duration) string {
+	text := d.String()
+	if rest, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = rest + "m"
+	}
+	if rest, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = rest + "h"
+	}
+	return text
 }
 
 func parseDuration(text string) (time.Duration, bool) {

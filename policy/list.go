@@ -132,7 +132,9 @@ func (s scope) listValue(dim int, text string) (value, problem string) {
 	if dim < 0 {
 		return text, "" // the dimension is wrong, and reported
 	}
-	text = foldValue(&s.p.dims[dim], text)
+	if text = foldValue(&s.p.dims[dim], text); text == "" {
+		return "", "is empty, which no request's value is"
+	}
 	switch s.p.dims[dim].kind {
 	case dimPath:
 		clean, err := httpverdict.CleanPath(text)

@@ -86,8 +86,13 @@ func (s scope) decodeHeaders(n *node, m *match) {
 
 // notEmpty is list for what must not be empty where it is given: [] could be read as any or as none.
 func (s scope) notEmpty(n *node, name string, most int) []*node {
+	return s.some(n, name, most, "remove it to match any")
+}
+
+// some is notEmpty with what to do about it.
+func (s scope) some(n *node, name string, most int, instead string) []*node {
 	if n != nil && n.kind == kindSequence && len(n.items) == 0 {
-		s.fail(n.pos, "%s is empty; remove it to match any", name)
+		s.fail(n.pos, "%s is empty; %s", name, instead)
 	}
 	return s.list(n, name, most)
 }

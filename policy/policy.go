@@ -92,6 +92,7 @@ func Parse(name string, data []byte, cfg ParseConfig) (*Policy, error) {
 		files:    cfg.Files,
 		declared: make(map[string]bool),
 		specs:    make(map[string]int),
+		unused:   make(map[string]bool),
 		version:  sha256.New(),
 	}
 	_, _ = d.version.Write(data) // a hash takes everything

@@ -169,10 +169,10 @@ func (s *scratch) judgeList(l *list) bool {
 }
 
 // anyPassing is anyMember for lists that let pass: a path with parameters, which the service may take for another one, is
-// on no list of paths.
+// on no list of paths, nor of what is made of the path.
 func (s *scratch) anyPassing(lists []int) int {
 	for _, l := range lists {
-		if dim := s.p.lists[l].dim; dim >= 0 && s.p.dims[dim].kind == dimPath && strings.IndexByte(s.req.Path, ';') >= 0 {
+		if dim := s.p.lists[l].dim; dim >= 0 && s.p.dims[dim].path && strings.IndexByte(s.req.Path, ';') >= 0 {
 			continue
 		}
 		if s.member(l) {
