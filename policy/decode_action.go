@@ -77,4 +77,6 @@ func (s scope) decodeFallback(n *node, fields map[string]*node) *httpverdict.Fal
 }
 
 // bodyless tells whether an answer of this status has no body.
-func bodyless(status int) bool { return status == http.StatusNoContent || status == http.StatusNotModified }
+func bodyless(status int) bool {
+	return status == http.StatusNoContent || status == http.StatusNotModified
+}
