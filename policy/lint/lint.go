@@ -97,6 +97,7 @@ func checks() []check {
 		{id: "lockout-by-account", severity: Warning, rule: lockoutByAccount},
 		{id: "open-on-costly", severity: Warning, rule: openOnCostly},
 		{id: "large-log", severity: Warning, rule: largeLog},
+		{id: "late-cost", severity: Warning, rule: lateCost},
 		{id: "capacity-exceeded", severity: Warning, whole: capacityExceeded},
 		{id: "capacity-unbounded", severity: Warning, whole: capacityUnbounded},
 		{id: "shadow-only", severity: Warning, rule: shadowOnly},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/policy"
 )
 
@@ -145,6 +146,28 @@ func clientChosenCost(s *subject, r *rule) []note {
 		reason:     fmt.Sprintf("a request that says less than is so is charged less, down to min_cost, which is %s", number(r.MinCost)),
 		suggestion: "let the service refuse a request whose real amount is another, or take the cost from what the client cannot write",
 	}}
+}
+
+// lateCost finds a bucket that is charged for answers and checked for next to nothing before: charging an answer takes what is
+// left and leaves no debt, so the first unit that comes back lets the next request in.
+func lateCost(_ *subject, r *rule) []note {
+	if !r.Settled || r.Cost == "" || r.MinCost > 1 || !r.enforces() || !slices.ContainsFunc(r.Limits, refillsSteadily) {
+		return nil
+	}
+	return []note{{at: r.At("cost"),
+		message:    "its bucket hardly limits: the cost is known afterwards, and 1 is asked for before",
+		reason:     "an answer is charged what is left and leaves no debt, so a client that sends one request after the other passes whenever 1 has come back, whatever its answers cost",
+		suggestion: "write min_cost: near what an answer costs, or use a window: fixed_window, sliding_window",
+	}}
+}
+
+// refillsSteadily tells whether a limit gives back a little at a time.
+func refillsSteadily(l headgate.Limit) bool {
+	switch l.(type) {
+	case headgate.TokenBucket, headgate.LeakyBucket:
+		return true
+	}
+	return false
 }
 
 // shadowOnly finds a rule on trial whose requests nothing else limits.
