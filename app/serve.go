@@ -228,14 +228,16 @@ func (s *service) run(ctx context.Context) error {
 		s.cfg.Log.Info("stopping: no new connections, requests under way may end", "within", s.cfg.Drain)
 		return nil
 	})
+	drained := make(chan struct{})
 	if s.admin != nil {
-		group.Go(func() error { return s.runAdmin(ctx) })
+		group.Go(func() error { return s.runAdmin(ctx, drained) })
 	}
 	group.Go(func() error {
 		s.reloader.run(ctx)
 		return nil
 	})
 	group.Go(func() error {
+		defer close(drained)
 		if err := s.server.Run(ctx, s.front); err != nil {
 			return fmt.Errorf("gateway: %w", err)
 		}
@@ -247,7 +249,7 @@ func (s *service) run(ctx context.Context) error {
 }
 
 // runAdmin answers probes until the gateway has drained, so that they see it drain.
-func (s *service) runAdmin(ctx context.Context) error {
+func (s *service) runAdmin(ctx context.Context, drained <-chan struct{}) error {
 	srv := newAdminServer(adminConfig{
 		health: &s.health, status: s.status, token: s.token, loopback: isLoopback(s.admin.Addr()), log: s.cfg.Log,
 	})
@@ -256,7 +258,7 @@ func (s *service) runAdmin(ctx context.Context) error {
 	select {
 	case err := <-failed:
 		return fmt.Errorf("admin: %w", err)
-	case <-ctx.Done():
+	case <-drained:
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

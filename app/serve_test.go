@@ -219,7 +219,8 @@ func TestServeTLS(t *testing.T) {
 	}
 }
 
-// TestServeDrains: a request that is under way when the process is asked to stop gets its answer, and nobody else is let in.
+// TestServeDrains: a request that is under way when the process is asked to stop gets its answer, and nobody else is let in;
+// probes see it drain for as long as that takes.
 func TestServeDrains(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -228,7 +229,9 @@ func TestServeDrains(t *testing.T) {
 		fmt.Fprint(w, "done")
 	}))
 	defer service.Close()
-	r := start(t, ServeConfig{Policy: writePolicy(t, "version: 1\nrules: []\n"), Upstream: service.URL})
+	r := start(t, ServeConfig{
+		Policy: writePolicy(t, "version: 1\nrules: []\n"), Upstream: service.URL, Admin: "127.0.0.1:0", AdminToken: "s3cret",
+	})
 	answered := make(chan string, 1)
 	go func() {
 		_, body := get(t, r.url)
@@ -243,6 +246,15 @@ func TestServeDrains(t *testing.T) {
 		if err == nil {
 			_ = c.Close()
 		}
+	}
+	if status, body := get(t, r.admin+"/readyz"); status != http.StatusServiceUnavailable || body != "{\"status\":\"draining\"}\n" {
+		t.Errorf("while it drains, /readyz answers %d %s", status, body)
+	}
+	if status, _ := get(t, r.admin+"/healthz"); status != http.StatusOK {
+		t.Errorf("while it drains, /healthz answers %d: it would be killed", status)
+	}
+	if s := r.status(t); s.Process.Ready || s.Gateway.InFlight != 1 {
+		t.Errorf("while it drains, the status is %+v", s)
 	}
 	select {
 	case err := <-r.done:
