@@ -6,13 +6,17 @@ import (
 	"time"
 )
 
-// Times of Watch. A change is told within lookEvery + quiet of its end, and of one without an end within lookEvery + maxWait.
+// Times of Watch. A change is told within lookEvery + quiet of its end, and one without an end within lookEvery + maxWait.
 const (
 	// lookEvery is how long a change can go unseen.
 	lookEvery = 250 * time.Millisecond
-	// quiet is how long nothing may have changed until a change is taken for complete, maxWait how long that is awaited.
-	quiet   = 100 * time.Millisecond
-	maxWait = time.Second
+	// quiet is how long nothing may have changed until a change is taken for complete, maxWait how long that is awaited. Half
+	// a policy can be a valid one, with half of its limits: who writes a file in place, as scp does, may pause in the middle
+	// of it, and it is worth half a second not to believe that.
+	quiet   = 500 * time.Millisecond
+	maxWait = 5 * time.Second
+	// settleEvery is how often it is looked at meanwhile.
+	settleEvery = 100 * time.Millisecond
 	// fresh is how long after a Load contents are compared and not stamps alone: within the grain of a file system's times,
 	// which is two seconds at worst, a file can change twice and look the same.
 	fresh = 2500 * time.Millisecond
@@ -70,19 +74,18 @@ func (w *watch) turned(ctx context.Context) bool {
 	return w.told
 }
 
-// settle looks until nothing changes any more, and returns what it has seen last.
+// settle looks until nothing has changed for a while, and returns what it has seen last.
 func (w *watch) settle(ctx context.Context, now look) look {
-	for begin := time.Now(); time.Since(begin) < maxWait; {
+	begin := time.Now()
+	for rest := begin; time.Since(rest) < quiet && time.Since(begin) < maxWait; {
 		select {
 		case <-ctx.Done():
 			return now
-		case <-time.After(quiet):
+		case <-time.After(settleEvery):
 		}
-		next := w.s.look(w.last)
-		if next.same(now) {
-			return next
+		if next := w.s.look(w.last); !next.same(now) {
+			now, rest = next, time.Now()
 		}
-		now = next
 	}
 	return now
 }
