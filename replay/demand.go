@@ -5,6 +5,7 @@ import (
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/algo"
 )
 
 // gauge measures how much of one limit a key would have needed, whatever the limit's count: the number with which no
@@ -15,8 +16,8 @@ type gauge struct {
 	// period is in µs, quantum the grain in which times within it are told apart.
 	period, quantum int64
 	perUnit         float64 // µs in which a bucket gets one unit back; +Inf for never
-	zone            *time.Location
-	unit            headgate.CalendarUnit
+	cell, cells     int64   // of a window in cells: the length of one in µs, and how many there are
+	zones           *algo.Zones
 }
 
 type gaugeKind uint8
@@ -25,6 +26,7 @@ const (
 	gaugeNone    gaugeKind = iota // concurrency: a log says too little
 	gaugeAligned                  // the most in any window from the epoch, or of the calendar
 	gaugeSliding                  // the most in any time of the period
+	gaugeCells                    // the most that its cells have counted at any time
 	gaugeBucket                   // the burst that is needed at the limit's rate, and the most in any time of its period
 )
 
@@ -36,20 +38,15 @@ const (
 )
 
 func newGauge(l headgate.Limit) *gauge {
-	g := &gauge{limit: l}
+	g := &gauge{limit: l, zones: &algo.Zones{}}
 	switch l := l.(type) {
 	case headgate.FixedWindow:
 		g.kind, g.period = gaugeAligned, l.Period().Microseconds()
-		var zone string
-		if g.unit, zone = l.Calendar(); g.unit != headgate.NotCalendar {
-			if g.zone, _ = time.LoadLocation(zone); g.zone == nil {
-				g.zone = time.UTC // the limit was parsed with this zone, so it is there
-			}
-		}
 	case headgate.SlidingLog:
 		g.kind, g.period = gaugeSliding, l.Period().Microseconds()
 	case headgate.SlidingWindow:
-		g.kind, g.period = gaugeSliding, l.Period().Microseconds()
+		g.kind, g.period, g.cells = gaugeCells, l.Period().Microseconds(), int64(l.Cells())
+		g.cell = g.period / g.cells
 	case headgate.TokenBucket:
 		g.bucket(l.Rate())
 	case headgate.LeakyBucket:
@@ -67,150 +64,46 @@ func (g *gauge) bucket(r headgate.Rate) {
 	}
 }
 
-// usage is what one key has used of one limit.
-type usage struct {
-	peak, sum int64
-	mark      int64 // the end of the window, or when the level was last looked at
-	level     float64
-	burst     float64
-	grains    []grain
-}
-
-// grain is what was charged at one time, or in a short span that ends with it.
-type grain struct {
-	last int64
-	cost int64
-}
-
-// add charges cost at a time that is never before the last one.
-func (g *gauge) add(u *usage, now, cost int64) {
-	if cost <= 0 {
-		return
-	}
-	switch g.kind {
-	case gaugeAligned:
-		g.addAligned(u, now, cost)
-	case gaugeBucket:
-		u.level = max(0, u.level-float64(now-u.mark)/g.perUnit) + float64(cost)
-		u.mark, u.burst = now, max(u.burst, u.level)
-		g.addSliding(u, now, cost)
-	case gaugeSliding:
-		g.addSliding(u, now, cost)
-	}
-}
-
-func (g *gauge) addAligned(u *usage, now, cost int64) {
-	if now >= u.mark || u.sum == 0 {
-		u.mark, u.sum = g.windowEnd(now), 0
-	}
-	u.sum += cost
-	u.peak = max(u.peak, u.sum)
-}
-
-func (g *gauge) windowEnd(now int64) int64 {
-	if g.zone == nil {
-		return now - floorMod(now, g.period) + g.period
-	}
-	t := time.UnixMicro(now).In(g.zone)
-	y, m, d := t.Date()
-	switch g.unit {
-	case headgate.Hour:
-		_, offset := t.Zone() // a zone may be half an hour off
-		local := now + int64(offset)*1e6
-		return now - floorMod(local, hourMicros) + hourMicros
-	case headgate.Week:
-		return time.Date(y, m, d+7-(int(t.Weekday())+6)%7, 0, 0, 0, 0, g.zone).UnixMicro()
-	case headgate.Month:
-		return time.Date(y, m+1, 1, 0, 0, 0, 0, g.zone).UnixMicro()
-	}
-	return time.Date(y, m, d+1, 0, 0, 0, 0, g.zone).UnixMicro()
-}
-
-const hourMicros = int64(time.Hour / time.Microsecond)
-
-func (g *gauge) addSliding(u *usage, now, cost int64) {
-	gone := 0
-	for gone < len(u.grains) && u.grains[gone].last <= now-g.period {
-		u.sum -= u.grains[gone].cost
-		gone++
-	}
-	if gone > 0 {
-		u.grains = u.grains[:copy(u.grains, u.grains[gone:])]
-	}
-	if n := len(u.grains); n > 0 && u.grains[n-1].last == now {
-		u.grains[n-1].cost += cost
-	} else {
-		if n == mostGrains {
-			u.grains = g.coarser(u.grains)
-		}
-		u.grains = append(u.grains, grain{now, cost})
-	}
-	u.sum += cost
-	u.peak = max(u.peak, u.sum)
-}
-
-// coarser puts together what lies in one part of the period.
-func (g *gauge) coarser(all []grain) []grain {
-	kept := all[:1]
-	for _, next := range all[1:] {
-		if at := &kept[len(kept)-1]; floorDiv(at.last, g.quantum) == floorDiv(next.last, g.quantum) {
-			at.last, at.cost = next.last, at.cost+next.cost
-		} else {
-			kept = append(kept, next)
-		}
-	}
-	return kept
-}
-
-func floorDiv(a, b int64) int64 { return (a - floorMod(a, b)) / b }
-
-func floorMod(a, b int64) int64 {
-	m := a % b
-	if m < 0 {
-		m += b
-	}
-	return m
-}
-
 // need is what a key would have needed of the limit's count, burst or capacity.
 func (g *gauge) need(u *usage) int64 {
 	if g.kind == gaugeBucket {
 		if math.IsInf(g.perUnit, 1) {
 			return u.peak
 		}
-		return int64(math.Ceil(u.burst - 1e-6)) // what is added up in floats may be a hair too high
+		return int64(math.Ceil(u.burst - hair(u.burst)))
 	}
 	return u.peak
 }
 
-// inForce is the number of the limit that need is to be compared with; false if it has none.
-func (g *gauge) inForce() (int64, bool) {
+// hair is by how much a sum of floats may be off.
+func hair(x float64) float64 { return 1e-9 * max(1, x) }
+
+// over tells whether a key would have needed more than the limit has.
+func (g *gauge) over(u *usage) bool {
 	switch l := g.limit.(type) {
 	case headgate.FixedWindow:
-		return l.Count(), true
+		return u.peak > l.Count()
 	case headgate.SlidingLog:
-		return l.Count(), true
+		return u.peak > l.Count()
 	case headgate.SlidingWindow:
-		return l.Count(), true
+		return u.peak > l.Count()
 	case headgate.TokenBucket:
-		if num, _ := l.Rate().Count(); num == 0 {
-			return 0, true
-		}
-		return l.Burst(), true
+		num, _ := l.Rate().Count()
+		return num == 0 || u.burst > float64(l.Burst())+hair(u.burst)
 	case headgate.LeakyBucket:
-		return g.room(l), true
+		return u.burst > g.room(l)+hair(u.burst)
 	}
-	return 0, false
+	return false
 }
 
-// room is how many requests fit into a queue: as its capacity says, or those that wait for max_wait and the one in front.
-func (g *gauge) room(l headgate.LeakyBucket) int64 {
-	room, bounded := l.Capacity()
+// room is how many requests fit into a queue: as its capacity says, or those that wait for max_wait and the one behind them.
+func (g *gauge) room(l headgate.LeakyBucket) float64 {
+	room := math.Inf(1)
+	if capacity, ok := l.Capacity(); ok {
+		room = float64(capacity)
+	}
 	if wait, ok := l.MaxWait(); ok {
-		waiting := int64(float64(wait.Microseconds())/g.perUnit+1e-9) + 1
-		if !bounded || waiting < room {
-			room = waiting
-		}
+		room = min(room, float64(wait.Microseconds())/g.perUnit+1)
 	}
 	return room
 }
@@ -231,7 +124,7 @@ func (g *gauge) suggest(need, most int64) (headgate.Limit, string) {
 		}
 	case headgate.SlidingLog:
 		if need > headgate.MaxLogCount {
-			note = "too many for a sliding_log"
+			note = "too many for a sliding_log; a window in cells counts a little otherwise"
 			l, err = headgate.NewSlidingWindow(need, have.Period(), 1)
 		} else {
 			l, err = headgate.NewSlidingLog(need, have.Period())

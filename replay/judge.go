@@ -160,21 +160,26 @@ func (s *side) judge(ctx context.Context, e *entry, r *httpverdict.Request, clie
 		s.at, s.view = e.at, s.policy.Decider.At(timeOf(e.at))
 	}
 	v := s.view.Decide(ctx, r)
-	one := judged{at: e.at, client: client, allowed: v.Allowed(), rule: v.Rule, shadow: v.Shadow}
-	one.settled, reused = v.Done == nil, true
-	if v.Done != nil {
-		// Of a denied request, too: the log has the answer that it would have been denied.
-		result := httpverdict.Result{Status: e.status, Bytes: e.bytes, RequestBytes: e.requestBytes}
-		if one.allowed && e.took > 0 && s.mayStay(v) {
-			s.open.add(openRequest{until: e.at + e.took, verdict: v, result: result})
-			reused = false
-		} else {
-			v.Done(ctx, result)
-			one.settled = true
-		}
-	}
+	one := judged{at: e.at, client: client, allowed: v.Allowed(), settled: v.Done == nil, rule: v.Rule, shadow: v.Shadow}
 	s.tally.see(&one, v)
-	return one.allowed, reused
+	if v.Done == nil {
+		return one.allowed, true
+	}
+	// Of a denied request, too: the log has the answer that it would have been denied.
+	over := openRequest{until: e.at, verdict: v, result: httpverdict.Result{Status: e.status, Bytes: e.bytes, RequestBytes: e.requestBytes}}
+	if one.allowed && e.took > 0 && s.mayStay(v) {
+		over.until += e.took
+		s.open.add(over)
+		return one.allowed, false
+	}
+	s.finish(ctx, &over)
+	return one.allowed, true
+}
+
+// finish ends a request.
+func (s *side) finish(ctx context.Context, r *openRequest) {
+	r.verdict.Done(ctx, r.result)
+	s.tally.settle(r.until, r.verdict)
 }
 
 // mayStay tells whether a request occupies something while it runs, and that there is room to remember it.
@@ -207,7 +212,7 @@ func holdsSlot(limits []httpverdict.LimitReport) bool {
 func (s *side) finishUntil(now int64) {
 	for len(s.open) > 0 && s.open[0].until <= now {
 		o := heap.Pop(&s.open).(openRequest)
-		o.verdict.Done(context.Background(), o.result)
+		s.finish(context.Background(), &o)
 	}
 }
 

@@ -154,6 +154,7 @@ func TestAlignedGauge(t *testing.T) {
 		"fixed_window 5/hour zone=Asia/Kolkata":     {[]string{"2026-01-01T00:29:59Z", "2026-01-01T00:30:00Z", "2026-01-01T01:29:59Z", "2026-01-01T01:30:00Z"}, 2},
 		"fixed_window 5/1m":                         {[]string{"1969-12-31T23:58:59Z", "1969-12-31T23:59:00Z", "1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z"}, 2},
 		"fixed_window 5/day zone=America/Sao_Paulo": {[]string{"2018-11-04T02:59:59Z", "2018-11-04T03:00:00Z", "2018-11-05T01:59:59Z", "2018-11-05T02:00:00Z"}, 2}, // begins at 01:00
+		"fixed_window 5/day zone=America/Havana":    {[]string{"2026-11-01T03:00:00Z", "2026-11-01T03:30:00Z", "2026-11-01T04:30:00Z"}, 2},                         // has two midnights
 	} {
 		g := newGauge(headgate.MustParseLimit(limit))
 		var u usage
@@ -219,7 +220,7 @@ func TestSuggestionsBeyondALimitsKind(t *testing.T) {
 		need, most  int64
 		want, notes string
 	}{
-		{"sliding_log 5/5m", 1001, 1001, "sliding_window 1001/5m", "too many for a sliding_log"},
+		{"sliding_log 5/5m", 1001, 1001, "sliding_window 1001/5m", "too many for a sliding_log; a window in cells counts a little otherwise"},
 		{"sliding_log 5/5m", 1000, 1000, "sliding_log 1000/5m", ""},
 		{"token_bucket 1/s burst=5", 70, 7, "token_bucket 1/s burst=70", ""},
 		{"token_bucket 1/s burst=5", 71, 7, "token_bucket 7/s", "its rate is too low for them"},

@@ -58,7 +58,7 @@ func newRuleTally(info RuleInfo, rules int) *ruleTally {
 // keptKey is a key as long as it is worth keeping, in memory of its own.
 func keptKey(key string) string { return strings.Clone(clip(key, keptKeyBytes)) }
 
-// see counts one request that the rule applied to. m is as it is after the request is over.
+// see counts one request that the rule applied to.
 func (t *ruleTally) see(r *judged, m *httpverdict.Match) {
 	t.requests++
 	t.before.add(r.at)
@@ -105,11 +105,24 @@ func (t *ruleTally) seeKey(r *judged, m *httpverdict.Match, hit bool) {
 		k.denied++
 	}
 	if t.info.Settled && !r.settled {
-		return
+		t.measure(k, m, r.at, (*gauge).ask)
+	} else {
+		t.measure(k, m, r.at, (*gauge).add)
 	}
+}
+
+// settle notes what a request was charged when it was over.
+func (t *ruleTally) settle(at int64, m *httpverdict.Match) {
+	if k := t.keys.items[hashText(m.Key)]; k != nil {
+		t.measure(k, m, at, (*gauge).add)
+	}
+}
+
+// measure tells the gauges of a key what a request costs.
+func (t *ruleTally) measure(k *keyTally, m *httpverdict.Match, at int64, tell func(g *gauge, u *usage, now, cost int64)) {
 	for i, g := range t.gauges {
 		if i < len(m.Limits) && m.Limits[i].Limit == g.limit { // not while an override or a schedule changes it
-			g.add(&k.usage[i], r.at, m.Cost)
+			tell(g, &k.usage[i], at, m.Cost)
 		}
 	}
 }

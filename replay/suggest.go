@@ -26,14 +26,13 @@ func (t *ruleTally) suggestions() []Suggestion {
 func (t *ruleTally) suggestion(index int, g *gauge) (Suggestion, bool) {
 	needs, peaks := []int64{}, []int64{}
 	over := 0
-	have, bounded := g.inForce()
 	for _, k := range t.keys.items {
 		need := g.need(&k.usage[index])
 		if need == 0 {
 			continue // it never counted
 		}
 		needs, peaks = append(needs, need), append(peaks, k.usage[index].peak)
-		if bounded && need > have {
+		if g.over(&k.usage[index]) {
 			over++
 		}
 	}
@@ -74,10 +73,13 @@ func quantile(sorted []int64, thousandths int) int64 {
 // measure says what is counted.
 func (g *gauge) measure() string {
 	switch {
-	case g.kind == gaugeAligned && g.unit != headgate.NotCalendar:
-		return "in one " + g.unit.String()
 	case g.kind == gaugeAligned:
+		if unit, _ := g.limit.(headgate.FixedWindow).Calendar(); unit != headgate.NotCalendar {
+			return "in one " + unit.String()
+		}
 		return "in one window of " + periodText(g.period)
+	case g.kind == gaugeCells:
+		return "in any " + periodText(g.period) + ", as its cells count"
 	case g.kind == gaugeBucket:
 		return "at once, refilled at its rate"
 	}

@@ -14,7 +14,7 @@ type judged struct {
 	at      int64
 	client  uint64 // hash of the client's address
 	allowed bool
-	settled bool   // what the request was charged after the answer is known
+	settled bool   // nothing is charged any more when the request is over
 	rule    string // that decided
 	shadow  []string
 }
@@ -83,6 +83,20 @@ func (t *sideTally) see(r *judged, v *httpverdict.Verdict) {
 			if rule.see(r, m); !t.totals {
 				rule.seeWho(r, m)
 			}
+		}
+	}
+}
+
+// settle notes what a request was charged when it was over, at once or some time after it was seen. The times of see and
+// settle together never go back.
+func (t *sideTally) settle(at int64, v *httpverdict.Verdict) {
+	if t.totals {
+		return
+	}
+	for i := range v.Matches {
+		m := &v.Matches[i]
+		if rule := t.byName[m.Rule]; rule != nil && rule.info.Settled && m.Skipped == "" {
+			rule.settle(at, m)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func table() []row {
 		{pkg: "resilience", layer: 1, own: []string{root}, libs: breakers, why: "wraps any Limiter"},
 		{pkg: "source", layer: 1, why: "where a policy's bytes come from, whatever they mean"},
 		{pkg: "testlang", layer: 1, own: []string{root, verdict}, why: "drives any Limiter and, as a Decider, any policy"},
-		{pkg: "replay", layer: 1, own: []string{root, verdict}, libs: gjson, why: "drives a policy as a Decider; logs in JSON are a million lines of it, of any shape"},
+		{pkg: "replay", layer: 1, own: []string{root, verdict, "algo"}, libs: gjson, why: "drives a policy as a Decider, and measures in the windows of algo; logs in JSON are a million lines of it, of any shape"},
 
 		{pkg: "policy/lint", layer: 2, own: []string{root, "policy"}, why: "judges what a policy says of itself, without a store or a request"},
 		{pkg: "memstore", layer: 2, own: []string{root, "algo"}, libs: maps, why: "runs algo in process"},
@@ -131,6 +131,7 @@ func sameLayer() map[string]string {
 		"middleware/stale → " + verdict:     "it keeps answers as a Verdict says",
 		"testlang → " + verdict:             "it drives policies as Deciders",
 		"replay → " + verdict:               "it drives policies as Deciders",
+		"replay → algo":                     "a day that begins at 01:00 is measured as it is counted",
 	}
 }
 
