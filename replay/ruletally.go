@@ -175,11 +175,15 @@ func (t *ruleTally) report() RuleReport {
 	r.Clients = Count{t.clients.scale(len(t.clients.items)), estimated}
 	r.ClientsHit = Count{t.clients.scale(hit), estimated}
 	r.ClientsShare = share(int64(hit), int64(len(t.clients.items)))
-	if t.info.UnitCostMicros > 0 {
-		unit := float64(t.info.UnitCostMicros) / 1e6
-		r.Money = &Money{t.info.Currency, round2(float64(t.requests-t.saved) * unit), round2(float64(t.saved) * unit)}
+	if spent, saved := t.micros(); t.info.UnitCostMicros > 0 {
+		r.Money = &Money{t.info.Currency, float64(spent) / 1e6, float64(saved) / 1e6}
 	}
 	return r
+}
+
+// micros is what the rule's requests have cost, and what denials have saved, in millionths.
+func (t *ruleTally) micros() (spent, saved int64) {
+	return (t.requests - t.saved) * t.info.UnitCostMicros, t.saved * t.info.UnitCostMicros
 }
 
 // topKeys returns the keys with the most denials.

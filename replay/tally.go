@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -127,26 +126,30 @@ func (t *sideTally) total() Total {
 		PeakBefore: t.before.peak, PeakBeforeAt: time.Unix(t.before.at, 0).UTC(), PeakAfter: t.after.peak, Kinds: t.kinds,
 		Waited: t.waited, Marked: t.marked, LongestWaitMS: float64(t.longestWait.Microseconds()) / 1e3,
 	}
-	for _, r := range t.rules {
-		if m := r.report().Money; m != nil {
-			total.addMoney(*m)
-		}
-	}
+	total.Money = t.money()
 	return total
 }
 
-func (t *Total) addMoney(m Money) {
-	i := slices.IndexFunc(t.Money, func(o Money) bool { return o.Currency == m.Currency })
-	if i < 0 {
-		t.Money = append(t.Money, m)
-		return
+// money sums up the costs of the rules by currency, in the order in which the currencies come up. Sums are whole
+// millionths, so that none is off by what floats lose.
+func (t *sideTally) money() (all []Money) {
+	var spent, saved []int64
+	for _, r := range t.rules {
+		if r.info.UnitCostMicros == 0 {
+			continue
+		}
+		i := slices.IndexFunc(all, func(m Money) bool { return m.Currency == r.info.Currency })
+		if i < 0 {
+			i = len(all)
+			all, spent, saved = append(all, Money{Currency: r.info.Currency}), append(spent, 0), append(saved, 0)
+		}
+		s, d := r.micros()
+		spent[i] += s
+		saved[i] += d
+		all[i].Spent, all[i].Saved = float64(spent[i])/1e6, float64(saved[i])/1e6
 	}
-	t.Money[i].Spent = round2(t.Money[i].Spent + m.Spent)
-	t.Money[i].Saved = round2(t.Money[i].Saved + m.Saved)
+	return all
 }
-
-// round2 rounds to the hundredth, or finer where an amount is small.
-func round2(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
 // clientFlags say what became of a client.
 type clientFlags uint8
