@@ -1,6 +1,7 @@
 package lookup_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net"
@@ -156,6 +157,7 @@ func TestHTTPGarbage(t *testing.T) {
 			if err != nil {
 				return
 			}
+			_, _ = http.ReadRequest(bufio.NewReader(conn)) // an answer before it would be of nothing
 			_, _ = conn.Write([]byte("SSH-2.0 " + strings.Repeat("水", 2000) + "\r\n"))
 			_ = conn.Close()
 		}
