@@ -11,11 +11,16 @@ import (
 // ErrAddress is what the error of a call to an address that is refused wraps.
 var ErrAddress = errors.New("the address is refused")
 
-// Beside link-local ones, the addresses at which large clouds serve credentials to whoever asks from inside.
-var (
-	credentials4 = [4]byte{100, 100, 100, 200}
-	credentials6 = [16]byte{0: 0xfd, 2: 0x0e, 3: 0xc2, 14: 0x02, 15: 0x54} // fd00:ec2::254
-)
+// servesCredentials tells whether an address is one, beside link-local ones, at which a large cloud serves credentials or
+// secrets to whoever asks from inside.
+func servesCredentials(a netip.Addr) bool {
+	switch a.String() {
+	case "100.100.100.200", "168.63.129.16", // Alibaba, Azure
+		"fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42": // AWS twice, Google, Oracle, Scaleway
+		return true
+	}
+	return false
+}
 
 // controlDial looks at an address when names are resolved and nothing is sent yet, so that a name that resolves to another
 // address than a moment ago changes nothing.
@@ -45,14 +50,14 @@ func refusedKind(a netip.Addr) string {
 		return "link-local"
 	case a.IsMulticast(), a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return "multicast or broadcast"
-	case a.Is4() && a.As4() == credentials4, a.Is6() && a.As16() == credentials6:
+	case servesCredentials(a):
 		return "where a cloud serves credentials"
 	}
 	return ""
 }
 
-// embedded returns the IPv4 address that an IPv6 address leads to by translation (64:ff9b::/96), by 6to4 (2002::/16), or in
-// the old compatible form (::/96).
+// embedded returns the IPv4 address that an IPv6 address leads to by translation (64:ff9b::/96, and 64:ff9b:1::/48 in the form
+// with the address at its end), by 6to4 (2002::/16), or in the old compatible form (::/96).
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return netip.Addr{}, false
@@ -61,7 +66,7 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	switch {
 	case b[0] == 0x20 && b[1] == 0x02:
 		return netip.AddrFrom4([4]byte(b[2:6])), true
-	case [12]byte(b[:12]) == [12]byte{0, 0x64, 0xff, 0x9b}, [12]byte(b[:12]) == [12]byte{} && b[12] != 0:
+	case [12]byte(b[:12]) == [12]byte{0, 0x64, 0xff, 0x9b}, [6]byte(b[:6]) == [6]byte{0, 0x64, 0xff, 0x9b, 0, 1}, [12]byte(b[:12]) == [12]byte{} && b[12] != 0:
 		return netip.AddrFrom4([4]byte(b[12:])), true
 	}
 	return netip.Addr{}, false
