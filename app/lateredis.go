@@ -11,8 +11,9 @@ import (
 	"github.com/headgate-io/headgate/lookup"
 )
 
-// lateRedis reads hashes over a connection of its own, which is made when it is first needed. While Redis cannot be reached,
-// look-ups fail at once, but for one attempt in connectEvery.
+// lateRedis reads hashes over a connection of its own, which is made when it is first needed. Look-ups wait for the first
+// attempt. Once one has failed they fail at once until another has succeeded, of which there is one in connectEvery: a Redis
+// that answers nothing, not even that it is away, holds up nobody.
 type lateRedis struct {
 	connect func(context.Context) (rueidis.Client, error)
 	ctx     context.Context // ends with close
@@ -32,6 +33,7 @@ const (
 // connection is an attempt to connect, and what came of it: what follows done is set when done is closed.
 type connection struct {
 	done   chan struct{}
+	before error // what the attempt before has failed with; nil for the first
 	client rueidis.Client
 	redis  *lookup.Redis
 	err    error
@@ -47,15 +49,28 @@ func newLateRedis(connect func(context.Context) (rueidis.Client, error)) *lateRe
 // HashField reads a field of a hash, see [lookup.Redis.HashField].
 func (r *lateRedis) HashField(ctx context.Context, hash, field string) (value string, found bool, err error) {
 	a := r.current()
-	select {
-	case <-a.done:
-	case <-ctx.Done():
-		return "", false, fmt.Errorf("look-ups in Redis: it is not connected yet: %w", ctx.Err())
-	}
-	if a.err != nil {
-		return "", false, a.err
+	if err := a.await(ctx); err != nil {
+		return "", false, err
 	}
 	return a.redis.HashField(ctx, hash, field)
+}
+
+// await waits for the end of an attempt, but not of one after a failure.
+func (a *connection) await(ctx context.Context) error {
+	select {
+	case <-a.done:
+		return a.err
+	default:
+	}
+	if a.before != nil {
+		return a.before
+	}
+	select {
+	case <-a.done:
+		return a.err
+	case <-ctx.Done():
+		return fmt.Errorf("look-ups in Redis: it is not connected yet: %w", ctx.Err())
+	}
 }
 
 // current returns the attempt that counts: the last one, or a new one if that has failed a while ago.
@@ -66,6 +81,9 @@ func (r *lateRedis) current() *connection {
 		return a
 	}
 	a := &connection{done: make(chan struct{})}
+	if r.last != nil {
+		a.before = r.last.err
+	}
 	r.last = a
 	if r.ctx.Err() != nil { // closed before anything was looked up
 		a.err = r.ctx.Err()

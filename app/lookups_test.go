@@ -240,9 +240,13 @@ func TestLateRedis(t *testing.T) {
 		ask("refused", 1)
 		ask("refused", 1)
 		time.Sleep(connectEvery)
-		ask("not connected yet", 2) // it hangs
-		ask("not connected yet", 2)
-		time.Sleep(connectWithin)
+		start := time.Now()
+		ask("refused", 2) // it hangs
+		ask("refused", 2)
+		if waited := time.Since(start); waited != 0 {
+			t.Errorf("with an attempt that hangs after one that failed, look-ups wait for %v", waited)
+		}
+		time.Sleep(connectWithin + time.Millisecond) // it has ended by now
 		ask("deadline exceeded", 2)
 		time.Sleep(connectEvery)
 		for range 2 {
@@ -254,6 +258,26 @@ func TestLateRedis(t *testing.T) {
 		}
 		if r.close(); client.closed != 1 {
 			t.Errorf("the client was closed %d times", client.closed)
+		}
+	})
+}
+
+// TestLateRedisAtFirst: there is nothing to go by before the first attempt has ended, so look-ups wait for it.
+func TestLateRedisAtFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newLateRedis(func(ctx context.Context) (rueidis.Client, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		defer r.close()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, _, err := r.HashField(ctx, "h", "f"); !strings.Contains(fmt.Sprint(err), "not connected yet") {
+			t.Errorf("got %v", err)
+		}
+		if _, _, err := r.HashField(t.Context(), "h", "f"); !strings.Contains(fmt.Sprint(err), "deadline exceeded") {
+			t.Errorf("when the attempt has ended: %v", err)
 		}
 	})
 }
