@@ -124,9 +124,9 @@ func sameOrigin(r *http.Request) bool {
 }
 
 func (a *admin) knows(r *http.Request) bool {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	sum := sha256.Sum256([]byte(token))
-	return ok && a.sum != nil && subtle.ConstantTimeCompare(sum[:], a.sum) == 1
+	return strings.EqualFold(scheme, "Bearer") && a.sum != nil && subtle.ConstantTimeCompare(sum[:], a.sum) == 1
 }
 
 func isLoopback(a net.Addr) bool {

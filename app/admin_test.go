@@ -74,7 +74,9 @@ func TestAdminToken(t *testing.T) {
 		{"localhost:9090", "Bearer s3cre", true, yes, yes, no},
 		{"localhost:9090", "Bearer s3cret2", true, yes, yes, no},
 		{"localhost:9090", "Basic s3cret", true, yes, yes, no},
-		{"localhost:9090", "bearer s3cret", true, yes, yes, no},
+		{"localhost:9090", "Bearer", true, yes, yes, no},
+		{"localhost:9090", "Bearer  s3cret", true, yes, yes, no},
+		{"localhost:9090", "bearer s3cret", true, yes, yes, yes}, // a scheme has no case
 		{"localhost:9090", "Bearer s3cret", true, yes, yes, yes},
 	} {
 		h := adminOf(&health, "s3cret", c.loopback)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // tokenFile is a file with a generated token, as long as its listener lives.
@@ -18,18 +19,15 @@ type tokenFile struct {
 }
 
 // writeToken generates a token and writes it where only this user can read it: to a file of its own name, or in the user's
-// folder for such files by the port of the listener, so that several processes do not meet.
+// folder for such files by the address of the listener, so that several processes do not meet.
 func writeToken(file string, listener net.Addr) (token string, f *tokenFile, err error) {
 	if file == "" {
-		folder, err := tokenFolder()
-		if err != nil {
-			return "", nil, err
-		}
-		_, port, err := net.SplitHostPort(listener.String())
-		if err != nil {
-			return "", nil, err
-		}
-		file = filepath.Join(folder, "admin-"+port+".token")
+		file, err = tokenPath(listener)
+	} else {
+		err = checkReplaceable(file)
+	}
+	if err != nil {
+		return "", nil, err
 	}
 	token = rand.Text()
 	info, err := replaceFile(file, token+"\n")
@@ -37,6 +35,37 @@ func writeToken(file string, listener net.Addr) (token string, f *tokenFile, err
 		return "", nil, err
 	}
 	return token, &tokenFile{path: file, info: info}, nil
+}
+
+// tokenPath returns where the token of a listener lies if nobody has said where: by its port, and by its address too where
+// that is not the usual one of loopback.
+func tokenPath(listener net.Addr) (string, error) {
+	folder, err := tokenFolder()
+	if err != nil {
+		return "", err
+	}
+	host, port, err := net.SplitHostPort(listener.String())
+	if err != nil {
+		return "", err
+	}
+	if host != "127.0.0.1" {
+		port = strings.NewReplacer(":", "_", "%", "_").Replace(host) + "-" + port
+	}
+	return filepath.Join(folder, "admin-"+port+".token"), nil
+}
+
+// checkReplaceable refuses to put a file in the place of what is none: who names /dev/stdout does not want that device gone.
+func checkReplaceable(file string) error {
+	info, err := os.Lstat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // what else is wrong is seen when it is written
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is there already and is no regular file, and would be replaced; name another file", file)
+	}
+	return nil
 }
 
 // replaceFile writes a file of mode 0600 that is there whole or not at all. It writes through nothing that lies there.

@@ -56,6 +56,56 @@ func TestTokenFile(t *testing.T) {
 	}
 }
 
+// TestTokenFileByAddress: listeners of one port on several addresses of loopback do not take each other's file.
+func TestTokenFileByAddress(t *testing.T) {
+	runtime := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	for ip, want := range map[string]string{
+		"127.0.0.1": "admin-9090.token", "::ffff:127.0.0.1": "admin-9090.token", "127.0.0.2": "admin-127.0.0.2-9090.token", "::1": "admin-__1-9090.token",
+	} {
+		_, file, err := writeToken("", &net.TCPAddr{IP: net.ParseIP(ip), Port: 9090})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := filepath.Base(file.path); got != want {
+			t.Errorf("%s: it lies in %s, want %s", ip, got, want)
+		}
+	}
+}
+
+// TestTokenFileReplacesFilesOnly: a device, a link, a pipe or a folder that was named by mistake is still there afterwards.
+func TestTokenFileReplacesFilesOnly(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		make func(file string) error
+		says string
+	}{
+		"a link":   {func(file string) error { return os.Symlink("elsewhere", file) }, "is no regular file"},
+		"a folder": {func(file string) error { return os.Mkdir(file, 0o700) }, "is no regular file"},
+		"a file":   {func(file string) error { return os.WriteFile(file, []byte("old"), 0o644) }, ""},
+		"nothing":  {func(string) error { return nil }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "token")
+			if err := c.make(file); err != nil {
+				t.Fatal(err)
+			}
+			before, _ := os.Lstat(file)
+			token, _, err := writeToken(file, addr(9090))
+			after, statErr := os.Lstat(file)
+			switch {
+			case statErr != nil:
+				t.Fatal(statErr)
+			case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || !os.SameFile(before, after)):
+				t.Errorf("got %v, and there is %v", err, after.Mode())
+			case c.says == "" && (err != nil || token == "" || after.Mode() != 0o600):
+				t.Errorf("got %v, and there is %v", err, after.Mode())
+			}
+		})
+	}
+}
+
 // TestTokenFolder: a folder that others can get at is not used.
 func TestTokenFolder(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -39,7 +39,7 @@ type ServeConfig struct {
 	Reload <-chan os.Signal
 	// Admin is the address of the admin listener; "" for none. Beyond loopback it needs AdminToken; on loopback one is
 	// generated where there is none, and lies in a file of mode 0600 while the process lives: in AdminTokenFile, by default
-	// admin-PORT.token in $XDG_RUNTIME_DIR/headgate, or in headgate-UID of the folder for temporary files.
+	// admin-PORT.token (admin-ADDRESS-PORT.token where that is not 127.0.0.1) in $XDG_RUNTIME_DIR/headgate, or in headgate-UID of the folder for temporary files.
 	Admin          string
 	AdminToken     string
 	AdminTokenFile string
