@@ -164,7 +164,7 @@ func (r *reloader) took(a *attempt) {
 	r.mu.Unlock()
 	if again { // the first is in the line that says what is guarded
 		r.log.Info("policy in force", "policy", a.policy.Name(), "version", a.shown(), "rules", rules,
-			"trigger", a.trigger, "took", now.Sub(a.began).Round(time.Microsecond))
+			"trigger", a.trigger, "took", now.Sub(a.began).Round(time.Microsecond).String())
 		r.warn()
 	}
 }

@@ -225,7 +225,7 @@ func (s *service) run(ctx context.Context) error {
 	group.Go(func() error {
 		<-ctx.Done()
 		s.health.SetReady(false)
-		s.cfg.Log.Info("stopping: no new connections, requests under way may end", "within", s.cfg.Drain)
+		s.cfg.Log.Info("stopping: no new connections, requests under way may end", "within", s.cfg.Drain.String()) // in JSON a duration would be a number without a unit
 		return nil
 	})
 	drained := make(chan struct{})

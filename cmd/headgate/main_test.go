@@ -164,6 +164,8 @@ func TestMessages(t *testing.T) {
 		"serve-folder-secret":   {args: serve(), env: []string{"HEADGATE_SENTINEL_PASSWORD_FILE=."}},
 		"serve-two-secrets":     {args: serve(), env: []string{"HEADGATE_ADMIN_TOKEN_FILE=x", "HEADGATE_ADMIN_TOKEN=hunter2"}},
 		"serve-short-mark-key":  {args: serve(), env: []string{"HEADGATE_MARK_KEY=hunter2"}},
+		"serve-short-token":     {args: serve(), env: []string{"HEADGATE_ADMIN_TOKEN=hunter2"}},
+		"serve-spaced-token":    {args: serve(), env: []string{"HEADGATE_ADMIN_TOKEN=hunter2 hunter2 hunter2"}},
 		"serve-environment-bad": {args: serve(), env: []string{"HEADGATE_STORE=redis://:hunter2@"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -69,7 +70,7 @@ func (s *serving) run(ctx context.Context, std streams) error {
 	if s.access {
 		cfg.AccessLog = cfg.Log
 	}
-	if cfg.AdminToken, err = secretFromEnv("HEADGATE_ADMIN_TOKEN"); err != nil {
+	if cfg.AdminToken, err = adminToken(); err != nil {
 		return err
 	}
 	if cfg.MarkKey, err = markKey(); err != nil {
@@ -88,8 +89,24 @@ func (s *serving) run(ctx context.Context, std streams) error {
 	return app.Serve(untilSignal(ctx), *cfg)
 }
 
-// minMarkKey is the least length of the key that signs marks, in bytes.
-const minMarkKey = 16
+// The least lengths of the key that signs marks, and of the token of the admin listener, in bytes.
+const (
+	minMarkKey    = 16
+	minAdminToken = 16
+)
+
+// adminToken returns the token that was given, "" for none. It must be one that cannot be guessed, and can be sent.
+func adminToken() (string, error) {
+	token, err := secretFromEnv("HEADGATE_ADMIN_TOKEN")
+	switch {
+	case err != nil || token == "":
+	case len(token) < minAdminToken:
+		err = usagef("HEADGATE_ADMIN_TOKEN is so short that it can be guessed; write at least %d bytes, such as of: openssl rand -hex 32", minAdminToken)
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		err = usagef("HEADGATE_ADMIN_TOKEN cannot be sent in a header: it has a space, a line's end or something else beyond plain ASCII characters")
+	}
+	return token, err
+}
 
 func markKey() ([]byte, error) {
 	key, err := secretFromEnv("HEADGATE_MARK_KEY")
