@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"os"
@@ -162,6 +163,9 @@ func FuzzParse(f *testing.F) {
 		}
 		f.Add(data)
 	}
+	f.Add([]byte(everything))
+	none := func(context.Context, string, string) (string, bool, error) { return "", false, nil }
+	cfg := EngineConfig{MarkKey: []byte("sixteen bytes ok"), Lookups: Lookups{HashField: none, HTTPGet: none}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Parse("fuzz", data, ParseConfig{})
 		if (p == nil) == (err == nil) {
@@ -174,7 +178,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		e, err := NewEngine(p, open{}, EngineConfig{})
+		e, err := NewEngine(p, open{}, cfg)
 		if err != nil {
 			return
 		}

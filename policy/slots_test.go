@@ -93,9 +93,11 @@ rules:
 	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {
 			stores := map[string]*unreliable{"local": newUnreliable(seed), "store": newUnreliable(seed + 100), "fallback": newUnreliable(seed + 200)}
-			for _, u := range stores {
-				defer u.Close()
-			}
+			defer func() {
+				for _, u := range stores {
+					u.Close()
+				}
+			}()
 			e := mustEngine(t, doc, stores["store"], EngineConfig{Local: stores["local"], Fallback: stores["fallback"], MarkKey: []byte("sixteen bytes ok")})
 			passed := sendAtRandom(t, e, rand.New(rand.NewPCG(seed, 9)))
 			if passed == 0 || e.Waiting() != 0 {

@@ -58,12 +58,12 @@ func TestWaitIsTheSameInVirtualTime(t *testing.T) {
 				defer stores[0].Close()
 				defer stores[1].Close()
 				start := time.Now()
-				real := onTheClock(t, mustEngine(t, doc, stores[0], EngineConfig{}), arrivals)
+				want := onTheClock(t, mustEngine(t, doc, stores[0], EngineConfig{}), arrivals)
 				e := mustEngine(t, doc, stores[1], EngineConfig{})
 				for i, a := range arrivals {
 					v := e.At(start.Add(a.after)).Decide(t.Context(), a.request())
-					if got := said(v, v.Wait); got != real[i] {
-						t.Fatalf("%s, seed %d: request %d at %s of %s costing %s: %s in virtual time, %s on the clock", limit, seed, i, a.after, a.user, a.cost, got, real[i])
+					if got := said(v, v.Wait); got != want[i] {
+						t.Fatalf("%s, seed %d: request %d at %s of %s costing %s: %s in virtual time, %s on the clock", limit, seed, i, a.after, a.user, a.cost, got, want[i])
 					}
 				}
 			})
