@@ -122,6 +122,9 @@ func skipLong(t *testing.T, f *testlang.File, most int64) {
 			runs += s.Runs()
 		}
 	}
+	if testing.Short() {
+		most = min(most, 200_000)
+	}
 	if runs > most {
 		t.Skipf("%d runs are more than %d", runs, most)
 	}
