@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -22,6 +23,9 @@ type merge struct {
 func newMerge(ctx context.Context, names []string, newSource func(name string) *source) (*merge, error) {
 	m := &merge{}
 	first := map[*source]int64{}
+	if err := sameTwice(names); err != nil {
+		return nil, err
+	}
 	for _, name := range names {
 		if ctx.Err() != nil {
 			break
@@ -32,6 +36,9 @@ func newMerge(ctx context.Context, names []string, newSource func(name string) *
 		}
 		at, err := firstTime(s)
 		switch {
+		case ctx.Err() != nil: // it may have been interrupted by that
+			m.waiting = append(m.waiting, s)
+			return m, nil
 		case errors.Is(err, io.EOF): // no requests; reading it counts what it has
 			at = math.MinInt64
 		case err != nil:
@@ -57,12 +64,34 @@ func firstTime(s *source) (int64, error) {
 		}
 		return s.peek()
 	}
-	probe := &source{name: s.name, fields: s.fields, stopped: s.stopped, reuse: &pool{}, count: &logCount{progress: &Progress{}}}
+	probe := &source{name: s.name, fields: s.fields, stopped: s.stopped, openFile: s.openFile, reuse: &pool{}, count: &logCount{progress: &Progress{}}}
 	if err := probe.open(); err != nil {
 		return 0, err
 	}
 	defer probe.reader.close()
 	return probe.peek()
+}
+
+// sameTwice finds a file that is there under two names, and would count twice.
+func sameTwice(names []string) error {
+	type known struct {
+		name string
+		info os.FileInfo
+	}
+	bySize := map[int64][]known{}
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if name == Stdin || err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		for _, k := range bySize[info.Size()] {
+			if os.SameFile(k.info, info) {
+				return &LogError{shown(name, 200), fmt.Errorf("it is the same file as %s, and would count twice", shown(k.name, 200))}
+			}
+		}
+		bySize[info.Size()] = append(bySize[info.Size()], known{name, info})
+	}
+	return nil
 }
 
 func statLog(name string) (size int64, regular bool) {
@@ -87,6 +116,9 @@ func (m *merge) next() (*entry, error) {
 			s := m.waiting[0]
 			m.waiting = m.waiting[1:]
 			if s.reader == nil {
+				if s.stopped() {
+					continue
+				}
 				if err := s.open(); err != nil {
 					return nil, err
 				}

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync/atomic"
+	"time"
 )
 
 // Stdin is the name that stands for standard input.
@@ -47,11 +49,12 @@ type lineReader struct {
 }
 
 // openLog opens a file, or standard input, and looks through gzip.
-func openLog(name string, stdin io.Reader, p *Progress) (*lineReader, error) {
+func (s *source) openLog(p *Progress) (*lineReader, error) {
+	name := s.name
 	r := &lineReader{name: name}
-	raw := stdin
+	raw := s.stdin
 	if name != Stdin {
-		f, err := openFile(name)
+		f, err := s.openFile(name)
 		if err != nil {
 			return nil, err
 		}
@@ -78,20 +81,54 @@ func openLog(name string, stdin io.Reader, p *Progress) (*lineReader, error) {
 	return r, nil
 }
 
-func openFile(name string) (*os.File, error) {
-	f, err := os.Open(name)
-	var path *os.PathError
-	if errors.As(err, &path) {
-		err = path.Err
+// openFile returns a function that opens files. When ctx ends, it opens no more, and what waits for a pipe goes on.
+func openFile(ctx context.Context) func(name string) (*os.File, error) {
+	return func(name string) (*os.File, error) {
+		f, err := openUntil(ctx, name)
+		var path *os.PathError
+		if errors.As(err, &path) {
+			err = path.Err
+		}
+		if err != nil {
+			return nil, &LogError{name, fmt.Errorf("it cannot be opened: %w", err)}
+		}
+		info, err := f.Stat()
+		if err == nil && info.IsDir() {
+			f.Close()
+			return nil, &LogError{name, errors.New("it is a folder; name the files in it")}
+		}
+		if err == nil && !info.Mode().IsRegular() {
+			context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Now()) }) // what has no deadlines does not make wait
+		}
+		return f, nil
 	}
-	if err != nil {
-		return nil, &LogError{name, fmt.Errorf("it cannot be opened: %w", err)}
+}
+
+// openUntil opens a file. A named pipe opens when somebody writes to it, which may be never.
+func openUntil(ctx context.Context, name string) (*os.File, error) {
+	if _, regular := statLog(name); regular {
+		return os.Open(name)
 	}
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		f.Close()
-		return nil, &LogError{name, errors.New("it is a folder; name the files in it")}
+	type opened struct {
+		file *os.File
+		err  error
 	}
-	return f, nil
+	done := make(chan opened, 1)
+	go func() {
+		f, err := os.Open(name)
+		done <- opened{f, err}
+	}()
+	select {
+	case o := <-done:
+		return o.file, o.err
+	case <-ctx.Done():
+		go func() {
+			if o := <-done; o.file != nil {
+				_ = o.file.Close() // nobody waits for it any more
+			}
+		}()
+		return nil, ctx.Err()
+	}
 }
 
 // foreignMagic names the program that unpacks what begins like this.

@@ -130,9 +130,9 @@ func (r *reading) run(ctx context.Context) {
 
 func (r *reading) source(ctx context.Context) func(string) *source {
 	fields := r.cfg.Fields.table()
-	stopped := func() bool { return ctx.Err() != nil }
+	stopped, open := func() bool { return ctx.Err() != nil }, openFile(ctx)
 	return func(name string) *source {
-		return &source{name: name, stdin: r.cfg.Stdin, count: r.count, reuse: r.reuse, fields: fields, stopped: stopped}
+		return &source{name: name, stdin: r.cfg.Stdin, count: r.count, reuse: r.reuse, fields: fields, stopped: stopped, openFile: open}
 	}
 }
 
@@ -140,33 +140,21 @@ func (r *reading) readAll(ctx context.Context, m *merge) error {
 	order := &reorder{window: r.cfg.Window.Microseconds(), count: r.count}
 	batch := r.batch()
 	for {
-		e, err := m.next()
-		switch {
-		case errors.Is(err, io.EOF):
-			r.send(ctx, order.rest(batch))
+		e, err := m.next() // of a replay that is to end, what has been read
+		if errors.Is(err, io.EOF) || err != nil && ctx.Err() != nil {
+			r.out <- order.rest(batch)
 			return nil
-		case err != nil:
+		}
+		if err != nil {
 			return err
 		}
 		if !e.addr.IsValid() {
 			r.count.unsaid++
 		}
 		if batch = order.push(e, batch); len(batch) >= batchSize {
-			if !r.send(ctx, batch) {
-				return nil
-			}
+			r.out <- batch // it is read until it is closed
 			batch = r.batch()
 		}
-	}
-}
-
-// send hands a batch over; false if the replay is to stop.
-func (r *reading) send(ctx context.Context, batch []*entry) bool {
-	select {
-	case r.out <- batch:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -209,6 +211,42 @@ func TestGapsAreNoStrayTimes(t *testing.T) {
 	}
 }
 
+// TestAGapOfAboutAnHour: two lines that are a little out of order after a gap confirm each other.
+func TestAGapOfAboutAnHour(t *testing.T) {
+	t.Parallel()
+	r := mustReplay(t, "sliding_log 1/10m", writeFile(t, "log", lineAt(0, "192.0.2.1", "/")+lineAt(3604, "192.0.2.1", "/")+lineAt(3598, "192.0.2.2", "/")))
+	if r.Log.Stray+r.Log.Late+r.Total.Denied != 0 || r.Log.OutOfOrder != 1 || r.Log.To.Sub(r.Log.From) != 3604*time.Second {
+		t.Errorf("%+v, %d denied", r.Log, r.Total.Denied)
+	}
+}
+
+// TestAProseOfAThousandLines: what stands before a log is malformed, and no reason to give up.
+func TestAProseOfAThousandLines(t *testing.T) {
+	t.Parallel()
+	log := strings.Repeat("a trace of many lines\n", 5000) + lineAt(0, "192.0.2.1", "/")
+	if r := mustReplay(t, "sliding_log 1/10m", writeFile(t, "log", log)); r.Log.Malformed != 5000 || r.Log.Requests != 1 {
+		t.Errorf("%+v", r.Log)
+	}
+}
+
+// TestOneFileTwice: one log under two names would count twice.
+func TestOneFileTwice(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, "log", lineAt(0, "192.0.2.1", "/"))
+	other := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(file, other); err != nil {
+		t.Fatal(err)
+	}
+	_, err := replayed(t, Config{Files: []string{file, other}, Window: -1}, "sliding_log 1/1m")
+	if want := "it is the same file as " + file; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	same := writeFile(t, "copy", lineAt(0, "192.0.2.1", "/")) // the same text is no reason
+	if r, err := replayed(t, Config{Files: []string{file, same}, Window: -1}, "sliding_log 1/1m"); err != nil || r.Log.Lines != 2 {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestBadLogs(t *testing.T) {
 	t.Parallel()
 	good := lineAt(0, "192.0.2.1", "/")
@@ -216,6 +254,7 @@ func TestBadLogs(t *testing.T) {
 		"missing":           {filepath.Join(t.TempDir(), "no.log"), "no.log: it cannot be opened: no such file or directory"},
 		"a folder":          {t.TempDir(), "it is a folder; name the files in it"},
 		"empty":             {writeFile(t, "log", ""), "the log is empty"},
+		"blank lines":       {writeFile(t, "log", "\n\n\r\n"), "the log is empty"},
 		"prose":             {writeFile(t, "log", "dear diary\ntoday\n"), `none of its first 2 lines is that of an access log; tried common and combined (nginx, Apache; also with a host before the client) and JSON lines; line 1: there is no "request" in quotes: dear diary`},
 		"JSON of no log":    {writeFile(t, "log", `{"a":1}`), "line 1: no field gives the time (name it with --fields): {\"a\":1}"},
 		"binary":            {writeFile(t, "log", "\x7fELF\x02\x01\x01\x00\x1b[31m"), `line 1: there is no "request" in quotes: \x7fELF\x02\x01\x01\x00\x1b[31m`},
@@ -295,12 +334,66 @@ func TestInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.Interrupted || r.Log.Lines == 0 || r.Total.Requests > r.Log.Lines {
+	if !r.Interrupted || r.Log.Lines == 0 || r.Total.Requests != r.Log.Lines {
 		t.Errorf("interrupted %v, %d lines, %d requests", r.Interrupted, r.Log.Lines, r.Total.Requests)
 	}
 	var text bytes.Buffer
 	if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), "INTERRUPTED at line") || strings.Contains(text.String(), "told to stop") {
 		t.Errorf("%v\n%s", err, text.String())
+	}
+}
+
+// TestInterruptedAtAPipe: a named pipe that nobody writes to, and one whose writer is silent, hold nothing up.
+func TestInterruptedAtAPipe(t *testing.T) {
+	t.Parallel()
+	for _, written := range []int{-1, 0, 3} {
+		pipe := filepath.Join(t.TempDir(), "pipe")
+		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		p, _ := shop(t, "p", "sliding_log 1/1m")
+		var progress Progress
+		reports := make(chan *Report, 1)
+		go func() {
+			r, err := Run(ctx, Config{Policy: p, Files: []string{pipe}, Window: -1, Progress: &progress})
+			if err != nil {
+				t.Error(err)
+			}
+			reports <- r
+		}()
+		var out *os.File
+		if written >= 0 {
+			var err error
+			if out, err = os.OpenFile(pipe, os.O_WRONLY, 0); err != nil {
+				t.Fatal(err)
+			}
+			for i := range written {
+				_, _ = out.WriteString(lineAt(i, "192.0.2.1", "/"))
+			}
+			for progress.Lines.Load() < int64(written) {
+				runtime.Gosched()
+			}
+		}
+		for range 1000 { // most often it waits for a writer by then
+			runtime.Gosched()
+		}
+		cancel()
+		r := <-reports
+		if r != nil && (!r.Interrupted || r.Total.Requests != int64(max(written, 0))) {
+			t.Errorf("%d written: interrupted %v, %d requests", written, r.Interrupted, r.Total.Requests)
+		}
+		var text, page bytes.Buffer
+		if err := errors.Join(r.WriteText(&text), r.WriteHTML(&page)); err != nil || strings.Contains(text.String()+page.String(), "0001") {
+			t.Errorf("%d written: %v\n%s", written, err, text.String())
+		}
+		if out == nil { // so that the goroutine that opens it ends
+			var err error
+			if out, err = os.OpenFile(pipe, os.O_RDWR, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out.Close()
 	}
 }
 

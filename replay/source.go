@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ const (
 	// astray is how far the first lines of a log may lie apart.
 	astray = 30 * 24 * leap
 	// firstLines is how many lines of a log may be malformed before it is held to be no log.
-	firstLines = 1000
+	firstLines = 100_000
 )
 
 // source reads the requests of one log. A line whose time leaps ahead alone, as one with a broken clock does, must not
@@ -31,13 +32,15 @@ type source struct {
 	count  *logCount
 	reuse  *pool
 	fields *fieldTable
-	// stopped tells that the replay is to end.
-	stopped func() bool
+	// openFile opens a file, and stopped tells that the replay is to end.
+	openFile func(name string) (*os.File, error)
+	stopped  func() bool
 
 	reader *lineReader
 	text   ncsa
 	json   jsonLine
 	kind   map[string]int64 // well-formed lines by format
+	some   bool             // a line was not empty
 	ended  bool
 	first  int64 // time of its first request, where that is known
 
@@ -51,7 +54,7 @@ func (s *source) open() error {
 	s.json.table = s.fields
 	s.kind = map[string]int64{}
 	var err error
-	s.reader, err = openLog(s.name, s.stdin, s.count.progress)
+	s.reader, err = s.openLog(s.count.progress)
 	return err
 }
 
@@ -96,7 +99,7 @@ func (s *source) advance() error {
 	}
 	s.ended = true
 	s.reader.close()
-	if len(s.kind) == 0 && s.reader.line > 0 {
+	if len(s.kind) == 0 && s.some && !s.stopped() {
 		return s.noLog()
 	}
 	for len(s.held) > 0 {
@@ -108,6 +111,9 @@ func (s *source) advance() error {
 // read returns the next line that is a request.
 func (s *source) read() (*entry, error) {
 	for {
+		if s.stopped() {
+			return nil, io.EOF
+		}
 		line, long, err := s.reader.next()
 		switch {
 		case err != nil && errors.Is(err, io.EOF):
@@ -120,6 +126,7 @@ func (s *source) read() (*entry, error) {
 		case len(line) == 0 && !long:
 			continue
 		}
+		s.some = true
 		s.count.lines++
 		s.count.progress.Lines.Store(s.count.lines)
 		e := s.reuse.take()
@@ -168,11 +175,19 @@ func (s *source) noLog() error {
 // admit takes a line in, and makes ready what is beyond doubt.
 func (s *source) admit(e *entry) {
 	if s.started && e.at <= s.clock+leap {
-		for _, h := range s.held { // they have leapt alone
-			s.stray(h)
-		}
+		held := s.held
 		s.held = s.held[:0]
-		s.accept(e)
+		near := held[:0]
+		for _, h := range held {
+			if h.at <= e.at+leap { // the gap was a little shorter than it looked
+				near = append(near, h)
+			} else { // it has leapt alone
+				s.stray(h)
+			}
+		}
+		for _, h := range append(near, e) {
+			s.accept(h)
+		}
 		return
 	}
 	s.held = append(s.held, e)

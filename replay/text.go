@@ -120,6 +120,9 @@ func (l *LogReport) summary() string {
 }
 
 func (l *LogReport) span() string {
+	if l.Requests == 0 {
+		return "no request"
+	}
 	const layout = "2006-01-02 15:04:05"
 	return fmt.Sprintf("%s to %s UTC, %s", l.From.Format(layout), l.To.Format(layout), l.To.Sub(l.From).Round(time.Second))
 }
