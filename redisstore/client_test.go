@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,6 +82,72 @@ func TestConnect(t *testing.T) {
 			t.Errorf("a bad Config: %v", err)
 		}
 	}
+}
+
+// TestRefused: what will not change by itself is told from what may.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	plain, full := shared.Get(t), testservers.Redis(t, testservers.Directives("maxclients 2"))
+	secret := testservers.Redis(t, testservers.TLS())
+	mutual := testservers.Redis(t, testservers.MutualTLS())
+	strange := &tls.Config{MinVersion: tls.VersionTLS12}
+	nameless := mutual.TLSConfig()
+	nameless.Certificates, nameless.MaxVersion = nil, tls.VersionTLS12 // later versions refuse when the handshake is over
+	for name, c := range map[string]struct {
+		cfg     redisstore.Config
+		refused bool
+		says    string
+	}{
+		"no such database": {redisstore.Config{Addrs: []string{plain.Addr()}, DB: 99}, true, "Redis refuses the connection: "},
+		"no sentinel":      {redisstore.Config{Addrs: []string{plain.Addr()}, Master: "main"}, true, "Redis refuses the connection: "},
+		"no TLS":           {redisstore.Config{Addrs: []string{withoutTLS(t)}, TLS: strange}, true, "does not speak TLS at this port"},
+		"unknown issuer":   {redisstore.Config{Addrs: []string{secret.Addr()}, TLS: strange}, true, "the certificate of Redis is not believed"},
+		"no certificate":   {redisstore.Config{Addrs: []string{mutual.Addr()}, TLS: nameless}, true, "Redis refuses the TLS handshake"},
+		"full house":       {redisstore.Config{Addrs: []string{full.Addr()}}, false, "max number of clients"},
+		"nobody":           {redisstore.Config{Addrs: []string{"127.0.0.1:1"}}, false, "cannot connect"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "full house" {
+				for range 2 {
+					conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", full.Addr())
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer conn.Close()
+				}
+			}
+			client, err := redisstore.Connect(t.Context(), c.cfg)
+			if err == nil {
+				client.Close()
+				t.Fatal("it connects")
+			}
+			if errors.Is(err, redisstore.ErrRefused) != c.refused || headgate.CodeOf(err) != headgate.CodeUnavailable || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("refused is %v, want %v that says %q: %v", !c.refused, c.refused, c.says, err)
+			}
+		})
+	}
+}
+
+// withoutTLS is the address of what answers a TLS handshake as a Redis does that finds the end of a line in it.
+func withoutTLS(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 64))
+			_, _ = conn.Write([]byte("-ERR unknown command\r\n"))
+			_ = conn.Close()
+		}
+	}()
+	return l.Addr().String()
 }
 
 // acl is the rule of docs/redis.md.

@@ -1,13 +1,16 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
 
 	headgate "github.com/headgate-io/headgate"
+	"github.com/redis/rueidis"
 )
 
 func newError(code headgate.Code, cause error, format string, args ...any) *headgate.Error {
@@ -115,6 +118,48 @@ func judgeScript(text string) (fate, string) {
 		}
 	}
 	return fateRefused, "Redis refused the script"
+}
+
+// connectError says why there is no connection. The client's errors have no password in them.
+func connectError(err error) error {
+	f, hint := judge(err)
+	if f == fateUnknown {
+		if hint = refusesConnection(err); hint != "" {
+			f = fateRefused
+		}
+	}
+	switch {
+	case f == fateRefused:
+		return newError(headgate.CodeUnavailable, refusal{err}, "%s", cmp.Or(hint, "Redis refuses"))
+	case f != fateUnknown && hint != "":
+		return newError(headgate.CodeUnavailable, err, "%s", hint)
+	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
+		return newError(headgate.CodeUnavailable, err, "cannot connect in time")
+	}
+	return newError(headgate.CodeUnavailable, err, "cannot connect")
+}
+
+// refusesConnection tells what is wrong where an error of connecting is a refusal for good though it has none of the words of
+// replies, "" where it is none. Of the client's own errors those of Redis have lost their "ERR".
+func refusesConnection(err error) string {
+	var reply *rueidis.RedisError
+	if errors.As(err, &reply) && !reply.IsNil() && !strings.Contains(reply.Error(), "max number of clients") {
+		return "Redis refuses the connection"
+	}
+	var (
+		certificate *tls.CertificateVerificationError
+		record      tls.RecordHeaderError
+		op          *net.OpError
+	)
+	switch {
+	case errors.As(err, &certificate):
+		return "the certificate of Redis is not believed"
+	case errors.As(err, &record):
+		return "Redis does not speak TLS at this port; leave TLS out, or name the port that has it"
+	case errors.As(err, &op) && op.Op == "remote error": // which is how crypto/tls says that the other side has given up
+		return "Redis refuses the TLS handshake"
+	}
+	return ""
 }
 
 // callError is the error of takes whose call failed for good.

@@ -97,20 +97,6 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// connectError says why there is no connection. The client's errors have no password in them.
-func connectError(err error) error {
-	if f, hint := judge(err); f != fateUnknown && hint != "" {
-		if f == fateRefused {
-			err = refusal{err}
-		}
-		return newError(headgate.CodeUnavailable, err, "%s", hint)
-	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return newError(headgate.CodeUnavailable, err, "cannot connect in time")
-	}
-	return newError(headgate.CodeUnavailable, err, "cannot connect")
-}
-
 // Close fails what waits with CodeClosed, ends the calls on the wire and, unless it is the user's, the client. A second Close
 // does nothing.
 func (s *Store) Close() error {
