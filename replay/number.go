@@ -58,3 +58,11 @@ func (c Count) String() string {
 	}
 	return grouped(c.N)
 }
+
+// of writes the number of things.
+func (c Count) of(thing string) string {
+	if c.Estimated {
+		return "about " + counted(c.N, thing)
+	}
+	return counted(c.N, thing)
+}

@@ -93,11 +93,13 @@ type RuleReport struct {
 	Mode   string   `json:"mode"`
 	Limits []string `json:"limits"`
 	// Requests matched the rule. Denied are those that it decided to deny, Over those that one of its limits had no room for,
-	// whether or not another rule decided. A shadow rule denies nothing; ShadowDenied is what it would have.
+	// whether or not another rule decided, and Marked those of them that were let through. A shadow rule denies nothing;
+	// ShadowDenied is what it would have.
 	Requests     int64   `json:"requests"`
 	Denied       int64   `json:"denied"`
 	DenialRate   float64 `json:"denial_rate"`
 	Over         int64   `json:"over"`
+	Marked       int64   `json:"marked"`
 	ShadowDenied int64   `json:"shadow_denied"`
 	// Clients sent requests that matched; ClientsHit of them had one that was denied, for a shadow rule would have.
 	Clients      Count   `json:"clients"`
@@ -113,7 +115,7 @@ type RuleReport struct {
 // KeyReport is one key of a rule.
 type KeyReport struct {
 	Key string `json:"key"`
-	// Requests and Denied are counts of the key; with Estimated, Requests is at least and Denied at most the true one.
+	// Requests and Denied are counts of the key; with Estimated they are about right, and Denied is never too low.
 	Requests  int64 `json:"requests"`
 	Denied    int64 `json:"denied"`
 	Estimated bool  `json:"estimated,omitempty"`

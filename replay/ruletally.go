@@ -27,9 +27,9 @@ type ruleTally struct {
 	info   RuleInfo
 	gauges []*gauge
 
-	requests, denied, over, shadowDenied int64
-	saved                                int64 // requests denied, by whatever rule
-	before, after                        perSecond
+	requests, denied, over, marked, shadowDenied int64
+	saved                                        int64 // requests denied, by whatever rule
+	before, after                                perSecond
 
 	clients sample[bool] // true: hit
 	keys    sample[*keyTally]
@@ -67,6 +67,9 @@ func (t *ruleTally) see(r *judged, m *httpverdict.Match) {
 		t.shadowDenied++
 	case !m.Shadow && overLimit(m):
 		t.over++
+		if r.allowed {
+			t.marked++
+		}
 	}
 	if r.allowed {
 		t.after.add(r.at)
@@ -159,7 +162,7 @@ func overLimit(m *httpverdict.Match) bool {
 func (t *ruleTally) report() RuleReport {
 	r := RuleReport{
 		Rule: t.info.Name, Mode: cmp.Or(t.info.Mode, "enforce"), Limits: []string{}, Requests: t.requests, Denied: t.denied,
-		DenialRate: share(t.denied, t.requests), Over: t.over, ShadowDenied: t.shadowDenied,
+		DenialRate: share(t.denied, t.requests), Over: t.over, Marked: t.marked, ShadowDenied: t.shadowDenied,
 		PeakBefore: t.before.peak, PeakAfter: t.after.peak, TopKeys: t.topKeys(),
 	}
 	for _, l := range t.info.Limits {

@@ -41,7 +41,7 @@ func (t *textWriter) head(r *Report) {
 	t.say("")
 	t.say("  Log        %s", r.Log.summary())
 	for _, f := range r.Log.Files[:min(len(r.Log.Files), 10)] {
-		t.say("             %s: %s lines, %s", f.File, grouped(f.Lines), f.formatText())
+		t.say("             %s: %s, %s", f.File, counted(f.Lines, "line"), f.formatText())
 	}
 	if more := len(r.Log.Files) - 10; more > 0 {
 		t.say("             and %d more files", more)
@@ -72,12 +72,12 @@ func (t *Total) lines(before *Total) [][2]string {
 	hit := func(t *Total) string {
 		return fmt.Sprintf("%s of the clients (%s) had a request denied", t.ClientsHit, percentOf(t.ClientsShare))
 	}
-	peak := func(t *Total) string { return grouped(t.PeakAfter) }
+	peak := func(t *Total) string { return grouped(t.PeakAfter) + "/s" }
 	lines := [][2]string{
 		{"Through", let(t) + was(let)},
 		{"Denied", denied(t) + was(denied)},
 		{"Hit", hit(t) + was(hit)},
-		{"Peak", fmt.Sprintf("%s/s came, %s/s let through", grouped(t.PeakBefore), peak(t)) + was(peak)},
+		{"Peak", fmt.Sprintf("%s/s came, %s let through", grouped(t.PeakBefore), peak(t)) + was(peak)},
 	}
 	if t.Waited > 0 {
 		lines = append(lines, [2]string{"Waited", fmt.Sprintf("%s, %s at most", grouped(t.Waited), time.Duration(t.LongestWaitMS*1e6).Round(time.Millisecond))})
@@ -107,7 +107,7 @@ func (m Money) amount(x float64) string {
 }
 
 func (l *LogReport) summary() string {
-	parts := []string{grouped(l.Lines) + " lines", grouped(l.Malformed) + " malformed"}
+	parts := []string{counted(l.Lines, "line"), grouped(l.Malformed) + " malformed"}
 	for _, n := range [...]struct {
 		n    int64
 		name string
@@ -135,31 +135,50 @@ func (f *FileReport) formatText() string {
 }
 
 func (t *textWriter) table(rows func(w io.Writer)) {
-	w := tabwriter.NewWriter(&t.b, 0, 4, 2, ' ', 0)
+	var all strings.Builder
+	w := tabwriter.NewWriter(&all, 0, 4, 2, ' ', 0)
 	rows(w)
 	_ = w.Flush() // a strings.Builder does not fail
+	for line := range strings.Lines(all.String()) {
+		t.say("%s", strings.TrimRight(line, " \n"))
+	}
 }
 
 func (t *textWriter) rules(r *Report) {
 	t.say("\nRules")
 	t.table(func(w io.Writer) {
-		fmt.Fprintln(w, "  rule\trequests\tdenied\trate\tclients hit\tpeak/s came → through\tcost")
+		spent := ""
+		if len(r.Total.Money) > 0 {
+			spent = "\tspent\tsaved"
+		}
+		fmt.Fprintln(w, "  rule\trequests\tdenied\trate\tclients hit\tpeak/s"+spent)
 		for i := range r.Rules {
 			x := &r.Rules[i]
-			denied, rate, money := grouped(x.Denied), percent(x.Denied, x.Requests), ""
-			if x.Mode == "shadow" {
-				denied, rate = "("+grouped(x.ShadowDenied)+")", percent(x.ShadowDenied, x.Requests)
-			}
-			if x.Money != nil {
-				money = x.Money.amount(x.Money.Spent) + ", saved " + x.Money.amount(x.Money.Saved)
-			}
-			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s of %s\t%s → %s\t%s\n", x.label(), grouped(x.Requests), denied, rate, x.ClientsHit, x.Clients,
-				grouped(x.PeakBefore), grouped(x.PeakAfter), money)
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s of %s\t%s → %s%s\n", x.label(), grouped(x.Requests), x.deniedText(), percent(x.Hits(), x.Requests),
+				x.ClientsHit, x.Clients, grouped(x.PeakBefore), grouped(x.PeakAfter), x.moneyText())
 		}
 		for _, l := range r.Lists {
-			fmt.Fprintf(w, "  %s\t\t%s\t\t\t\t\n", l.Name, grouped(l.Denied))
+			fmt.Fprintf(w, "  %s\t\t%s\n", l.Name, grouped(l.Denied))
 		}
 	})
+}
+
+// deniedText is what the rule denied, for a shadow rule in brackets what it would have, and what it let through with a mark.
+func (x *RuleReport) deniedText() string {
+	switch {
+	case x.Mode == "shadow":
+		return "(" + grouped(x.ShadowDenied) + ")"
+	case x.Marked > 0:
+		return grouped(x.Denied) + ", " + grouped(x.Marked) + " marked"
+	}
+	return grouped(x.Denied)
+}
+
+func (x *RuleReport) moneyText() string {
+	if x.Money == nil {
+		return ""
+	}
+	return "\t" + x.Money.amount(x.Money.Spent) + "\t" + x.Money.amount(x.Money.Saved)
 }
 
 func (x *RuleReport) label() string {
@@ -202,18 +221,16 @@ func (t *textWriter) suggestions(r *Report) {
 	if len(r.Suggestions) == 0 {
 		return
 	}
-	t.say("\nWhat the keys needed, and limits that 99 %% and 99.9 %% of them would never have met")
-	t.table(func(w io.Writer) {
-		fmt.Fprintln(w, "  rule\tlimit\tkeys\tover it\tneed p50, p99, p99.9, most\tfor 99 %\tfor 99.9 %")
-		for i := range r.Suggestions {
-			s := &r.Suggestions[i]
-			fmt.Fprintf(w, "  %s\t%s\t%s\t%s (%s)\t%s, %s, %s, %s %s\t%s\t%s\n", s.Rule, s.Limit, s.Keys, s.Over, percentOf(s.Share),
-				grouped(s.Need.P50), grouped(s.Need.P99), grouped(s.Need.P999), grouped(s.Need.Max), s.Measure, s.P99, s.P999)
-		}
-	})
+	t.say("\nWhat keys needed, and limits that 99 %% and 99.9 %% of them would never have met")
 	for i := range r.Suggestions {
-		if s := &r.Suggestions[i]; s.Note != "" {
-			t.say("  %s: %s: %s", s.Rule, s.Limit, s.Note)
+		s := &r.Suggestions[i]
+		t.say("  %s: %s: %s, %s over it (%s)", s.Rule, s.Limit, s.Keys.of("key"), s.Over, percentOf(s.Share))
+		t.say("    needed %s: half %s, 99 %% %s, 99.9 %% %s, most %s", s.Measure, grouped(s.Need.P50), grouped(s.Need.P99), grouped(s.Need.P999), grouped(s.Need.Max))
+		if s.P99 != "" && s.P999 != "" {
+			t.say("    room for 99 %%: %s, for 99.9 %%: %s", s.P99, s.P999)
+		}
+		if s.Note != "" {
+			t.say("    %s", s.Note)
 		}
 	}
 }
