@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/redis/rueidis"
 
@@ -305,4 +307,42 @@ func TestLateRedisCloses(t *testing.T) {
 			t.Errorf("closed before it was used: %v, %d tries", err, tries)
 		}
 	})
+}
+
+// TestReplacedPoliciesAreForgotten: what was in force is not kept by what is, though that takes over what it knows.
+func TestReplacedPoliciesAreForgotten(t *testing.T) {
+	t.Parallel()
+	g, err := guardOf(t, "memory", limited("fixed_window 1/1h"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var replaced []weak.Pointer[policy.Engine]
+	for i := range 5 {
+		limitOf(g, "u")
+		replaced = append(replaced, weak.Make(g.live.Load().engine))
+		text := limited("fixed_window " + strconv.Itoa(i+2) + "/1h")
+		p, err := policy.Parse("policy", []byte(text), policy.ParseConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Replace(p, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := testservers.Poll(ctx, func() error {
+		runtime.GC()
+		for i, p := range replaced {
+			if p.Value() != nil {
+				return fmt.Errorf("policy %d is kept", i)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if got := limitOf(g, "u"); got != "fixed_window 6/1h" {
+		t.Errorf("in force is %s", got)
+	}
 }

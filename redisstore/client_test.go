@@ -113,7 +113,7 @@ func TestRefused(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					defer conn.Close()
+					t.Cleanup(func() { _ = conn.Close() })
 				}
 			}
 			client, err := redisstore.Connect(t.Context(), c.cfg)
