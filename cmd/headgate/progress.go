@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 
 	"github.com/headgate-io/headgate/replay"
@@ -19,6 +20,7 @@ const progressEvery = 200 * time.Millisecond
 // progressBar draws how far a replay is, on a terminal.
 type progressBar struct {
 	out   io.Writer
+	width func() int // of the terminal, 0 if it is unknown
 	from  *replay.Progress
 	begun time.Time
 	quit  chan struct{}
@@ -32,6 +34,13 @@ func startProgress(std streams, from *replay.Progress, none bool) *progressBar {
 	if none || !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return b
 	}
+	b.width = func() int {
+		width, _, err := term.GetSize(int(f.Fd()))
+		if err != nil {
+			return 0
+		}
+		return width
+	}
 	b.ended.Go(b.draw)
 	return b
 }
@@ -42,7 +51,7 @@ func (b *progressBar) draw() {
 	for {
 		select {
 		case <-ticker.C:
-			fmt.Fprint(b.out, "\r"+progressLine(b.from, time.Since(b.begun))+wipe)
+			fmt.Fprint(b.out, "\r"+fitted(progressLine(b.from, time.Since(b.begun)), b.width())+wipe)
 		case <-b.quit:
 			fmt.Fprint(b.out, "\r"+wipe)
 			return
@@ -57,6 +66,14 @@ func (b *progressBar) stop() {
 
 // wipe is the control sequence that clears what is right of the cursor.
 const wipe = "\x1b[K"
+
+// fitted cuts a line that a terminal would break, so that the next one is drawn over it.
+func fitted(line string, width int) string {
+	if width <= 1 {
+		return line
+	}
+	return ansi.Truncate(line, width-1, "…")
+}
 
 // progressLine is one line: a bar where the size of the logs is known, the requests so far, and the time that is left.
 func progressLine(p *replay.Progress, took time.Duration) string {

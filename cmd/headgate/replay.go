@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/muesli/cancelreader"
@@ -170,6 +171,9 @@ func newPageFile(name string) (*pageFile, error) {
 	if name == "" {
 		return nil, nil
 	}
+	if err := mayBePage(name); err != nil {
+		return nil, err
+	}
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
 		var path *os.PathError
@@ -180,6 +184,37 @@ func newPageFile(name string) (*pageFile, error) {
 	}
 	return &pageFile{name, file}, nil
 }
+
+// mayBePage refuses what a page must not take the place of: a slip of a flag is no reason to lose a log.
+func mayBePage(name string) error {
+	if strings.HasPrefix(name, "-") {
+		return usagef("html: %q looks like a flag; name a file, such as report.html", name)
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err != nil: // it is not there, or creating it says why not
+		return nil
+	case info.IsDir():
+		return usagef("html: %s is a folder; name a file in it", name)
+	case !info.Mode().IsRegular():
+		return usagef("html: %s is no file that a page can take the place of", name)
+	case info.Size() == 0:
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	head := make([]byte, len(pageBegins))
+	if _, err := io.ReadFull(f, head); err != nil || string(head) != pageBegins {
+		return usagef("html: %s is there and is no page; name another file, or remove it", name)
+	}
+	return nil
+}
+
+// pageBegins is how each page begins.
+const pageBegins = "<!DOCTYPE html>"
 
 func (p *pageFile) write(report *replay.Report) error {
 	if p == nil {

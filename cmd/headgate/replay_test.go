@@ -72,6 +72,38 @@ func TestReplayPage(t *testing.T) {
 	}
 }
 
+// TestReplayPageTakesNoOthersPlace: nothing but a page is overwritten, and that is said before the log is read.
+func TestReplayPageTakesNoOthersPlace(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	for name, want := range map[string]string{
+		file("access.log", "192.0.2.1 - - [11/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 1\n"): "is there and is no page; name another file, or remove it",
+		file("short.txt", "<!DOC"): "is there and is no page",
+		dir:                        "is a folder; name a file in it",
+		"/dev/null":                "is no file that a page can take the place of",
+		"--log":                    `html: "--log" looks like a flag; name a file, such as report.html`,
+		"-":                        `html: "-" looks like a flag`,
+		file("empty.html", ""):     "",
+	} {
+		before, _ := os.ReadFile(name)
+		got := runBinary(t, nil, "replay", "--policy", "replay.yaml", "--log", "access.log", "--html", name)
+		after, _ := os.ReadFile(name)
+		if want == "" && got.code == exitGood && strings.HasPrefix(string(after), "<!DOCTYPE html>") {
+			continue
+		}
+		if want == "" || got.code != exitUsage || got.stdout != "" || !strings.Contains(got.stderr, want) || !bytes.Equal(before, after) {
+			t.Errorf("%s: want %q\n%s", name, want, got)
+		}
+	}
+}
+
 // TestReplayOfAPipe: standard input is read as it comes, and a signal ends the replay with what there is.
 func TestReplayOfAPipe(t *testing.T) {
 	t.Parallel()
@@ -122,6 +154,16 @@ func TestProgressLine(t *testing.T) {
 	p.Read.Store(500) // it grows while it is read
 	if got, want := progressLine(&p, 0), "[██████████████████████████████] 100 %  1000 requests, 1000000/s"; got != want {
 		t.Errorf("at the end: %q, want %q", got, want)
+	}
+}
+
+func TestProgressFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	const line = "[███░░░] 50 %  1000 requests"
+	for width, want := range map[int]string{0: line, 80: line, 29: line, 28: "[███░░░] 50 %  1000 reques…", 10: "[███░░░]…"} {
+		if got := fitted(line, width); got != want {
+			t.Errorf("%d columns: %q, want %q", width, got, want)
+		}
 	}
 }
 
