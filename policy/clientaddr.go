@@ -78,7 +78,7 @@ func (r *hopReader) next() (hop string, ok bool) {
 	} else {
 		hop, r.rest = r.rest[comma+1:], r.rest[:comma]
 	}
-	return strings.Trim(hop, " \t"), true
+	return trim(hop), true
 }
 
 // lastComma returns the last comma outside a quoted string. It reads from the right, so that a quote which a client left
@@ -154,7 +154,7 @@ func parseForwarded(element string) (netip.Addr, bool) {
 	for rest := element; rest != ""; {
 		var pair string
 		pair, rest = cutPair(rest)
-		name, value, ok := strings.Cut(strings.Trim(pair, " \t"), "=")
+		name, value, ok := strings.Cut(trim(pair), "=")
 		if !ok || !strings.EqualFold(name, "for") {
 			continue
 		}

@@ -185,3 +185,40 @@ rules:
 		t.Errorf("%d of 800 passed; the limit is 500", allowed)
 	}
 }
+
+// TestShadowRulesCloseNothing: whatever a rule on trial says of a store that fails, the request is judged by the others.
+func TestShadowRulesCloseNothing(t *testing.T) {
+	for _, onError := range []string{"local", "open", "closed", "stale"} {
+		for _, c := range []struct {
+			fallback headgate.Limiter
+			rules    string
+			want     string // of three requests
+		}{
+			{nil, "", "allow allow allow"},
+			{&recorder{err: errors.New("too")}, "", "allow allow allow"},
+			{newMemory(t), "", "allow allow allow"},
+			{newMemory(t), "  - {name: r, limits: [fixed_window 2/100d]}\n", "allow allow limited"},
+			{newMemory(t), "  - {name: r, on_error: open, limits: [fixed_window 2/100d]}\n", "allow allow allow"},
+			{newMemory(t), "  - {name: r, on_error: closed, limits: [fixed_window 2/100d]}\n", "unavailable unavailable unavailable"},
+			{newMemory(t), "  - {name: r, store: local, limits: [fixed_window 2/100d]}\n", "allow allow limited"},
+		} {
+			e := mustEngine(t, preamble+"rules:\n  - {name: trial, mode: shadow, on_error: "+onError+", limits: [fixed_window 1/100d]}\n"+c.rules,
+				&refunding{recorder: recorder{err: &headgate.Error{Code: headgate.CodeUnavailable}}}, EngineConfig{Local: newMemory(t), Fallback: fallbackOf(c.fallback)})
+			var got []string
+			for range 3 {
+				got = append(got, e.Decide(t.Context(), request("GET /")).Kind.String())
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("%s, %sgot %q, want %s", onError, c.rules, got, c.want)
+			}
+		}
+	}
+}
+
+// fallbackOf lets every limiter be one that gives back.
+func fallbackOf(l headgate.Limiter) headgate.Limiter {
+	if r, ok := l.(*recorder); ok {
+		return &refunding{recorder: *r}
+	}
+	return l
+}

@@ -187,3 +187,33 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestWarnings: what is read and does nothing yet is said, once for all rules that have it.
+func TestWarnings(t *testing.T) {
+	p := mustParse(t, `
+version: 1
+rules:
+  - {name: a, limits: [token_bucket 1/s]}
+  - {name: b, limits: [token_bucket 1/s], priority: critical, on_deny: {action: challenge}}
+  - {name: c, limits: [token_bucket 1/s], priority: normal, layer: user, store: leased, on_deny: {action: queue}}
+  - {name: d, limits: [token_bucket 1/s], layer: user, store: leased}
+degradation: {l2: {automatic: true}}
+overload: {action: pass}
+`)
+	var got []string
+	for _, w := range p.Warnings() {
+		got = append(got, w.String())
+	}
+	want := []string{
+		`policy:5:78: rule "b": on_deny: action challenge is not there yet and acts as reject`,
+		`policy:5:53: rule "b": priority is read, and no part of this version sheds requests yet`,
+		`policy:6:104: rule "c": on_deny: action queue is not there yet and acts as reject`,
+		`policy:6:69: rule "c": layer is read, and no part of this version lifts layers yet`,
+		`policy:6:82: rule "c": store leased acts as strict where the program brings no leases, as in this version of headgate serve`,
+		`policy:8:14: degradation is read, and no part of this version acts upon it yet`,
+		`policy:9:11: overload is read, and no part of this version acts upon it yet`,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -295,7 +295,7 @@ func (m *match) admits(method methodSet, r *httpverdict.Request) bool {
 
 func (h *headerMatch) matches(header http.Header) bool {
 	for _, line := range header[h.name] {
-		if line = strings.Trim(line, " \t"); line == h.value || h.any && line != "" {
+		if line = trim(line); line == h.value || h.any && line != "" {
 			return true
 		}
 	}

@@ -128,11 +128,22 @@ func encoded(lines []string) bool {
 // A value that is there twice is missing: which of the two the service takes, nobody knows, so neither may be charged in
 // place of the other.
 
+// trim removes the spaces and tabs around a text. Nearly none has any.
+func trim(text string) string {
+	for text != "" && (text[0] == ' ' || text[0] == '\t') {
+		text = text[1:]
+	}
+	for n := len(text) - 1; n >= 0 && (text[n] == ' ' || text[n] == '\t'); n-- {
+		text = text[:n]
+	}
+	return text
+}
+
 func headerValue(lines []string) string {
 	if len(lines) != 1 {
 		return ""
 	}
-	return strings.Trim(lines[0], " \t")
+	return trim(lines[0])
 }
 
 func cookieValue(lines []string, name string) string {
@@ -141,14 +152,14 @@ func cookieValue(lines []string, name string) string {
 		for line != "" {
 			var pair string
 			pair, line, _ = strings.Cut(line, ";")
-			key, v, ok := strings.Cut(strings.Trim(pair, " \t"), "=")
+			key, v, ok := strings.Cut(trim(pair), "=")
 			if !ok || strings.TrimRight(key, " \t") != name {
 				continue
 			}
 			if found {
 				return ""
 			}
-			found, value = true, strings.Trim(v, " \t")
+			found, value = true, trim(v)
 		}
 	}
 	if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
