@@ -205,11 +205,11 @@ overload: {action: pass}
 		got = append(got, w.String())
 	}
 	want := []string{
-		`policy:5:78: rule "b": on_deny: action challenge is not there yet and acts as reject`,
 		`policy:5:53: rule "b": priority is read, and no part of this version sheds requests yet`,
-		`policy:6:104: rule "c": on_deny: action queue is not there yet and acts as reject`,
-		`policy:6:69: rule "c": layer is read, and no part of this version lifts layers yet`,
-		`policy:6:82: rule "c": store leased acts as strict where the program brings no leases, as in this version of headgate serve`,
+		`policy:5:81: rule "b": on_deny: action challenge is not there yet and acts as reject`,
+		`policy:6:68: rule "c": layer is read, and no part of this version lifts layers yet`,
+		`policy:6:81: rule "c": store leased acts as strict where the program brings no leases, as in this version of headgate serve`,
+		`policy:6:107: rule "c": on_deny: action queue is not there yet and acts as reject`,
 		`policy:8:14: degradation is read, and no part of this version acts upon it yet`,
 		`policy:9:11: overload is read, and no part of this version acts upon it yet`,
 	}

@@ -113,6 +113,7 @@ func Parse(name string, data []byte, cfg ParseConfig) (*Policy, error) {
 // finish derives what is known only from the whole.
 func (d *decoder) finish() {
 	p := d.p
+	sortProblems(p.warnings)
 	p.version = hex.EncodeToString(d.version.Sum(nil))
 	p.index = newIndex(p.rules)
 	for i := range p.rules {

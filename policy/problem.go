@@ -75,11 +75,16 @@ func (r *reporter) err() error {
 	if len(r.problems) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(r.problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
+	sortProblems(r.problems)
 	kept := min(len(r.problems), maxProblems)
 	return &Error{Problems: r.problems[:kept], More: len(r.problems) - kept + r.dropped}
+}
+
+// sortProblems brings problems into the order of the document.
+func sortProblems(problems []Problem) {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
 }
 
 // scope reports problems of one part of the document.
