@@ -117,12 +117,13 @@ func (r *reloader) watch(ctx context.Context) {
 func (r *reloader) reload(ctx context.Context, trigger string, asked bool) {
 	for began := time.Now(); ; {
 		a := r.load(ctx, trigger)
+		if ctx.Err() != nil { // the guard may be closed by now
+			return
+		}
 		if a.err == nil && a.version != r.version {
 			a.err = r.guard.Replace(a.policy, r.check)
 		}
 		switch {
-		case ctx.Err() != nil:
-			return
 		case a.err == nil && a.version == r.version:
 			r.unchanged(a, asked)
 			return

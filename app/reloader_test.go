@@ -283,3 +283,43 @@ func TestProblemLines(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// hungSource does not answer until it is released.
+type hungSource struct {
+	fakeSource
+	asked, release chan struct{}
+}
+
+func (h *hungSource) Load(ctx context.Context) (*source.Document, error) {
+	close(h.asked)
+	<-h.release
+	return h.fakeSource.Load(ctx)
+}
+
+// TestFollowHung: a file that does not answer does not keep the process from ending.
+func TestFollowHung(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		src := &hungSource{asked: make(chan struct{}), release: make(chan struct{})}
+		src.text = "version: 1\nrules: []\n"
+		hup := make(chan os.Signal)
+		var log bytes.Buffer
+		s := &service{cfg: ServeConfig{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+		s.reloader = &reloader{source: src, asked: hup, log: slog.New(slog.DiscardHandler)}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.follow(ctx)
+		}()
+		hup <- syscall.SIGHUP
+		<-src.asked
+		begin := time.Now()
+		cancel()
+		<-ended
+		if took := time.Since(begin); took > 2*time.Second || !strings.Contains(log.String(), "does not answer") {
+			t.Errorf("it ended after %v and said %q", took, log.String())
+		}
+		close(src.release)
+	})
+}

@@ -233,7 +233,7 @@ func (s *service) run(ctx context.Context) error {
 		group.Go(func() error { return s.runAdmin(ctx, drained) })
 	}
 	group.Go(func() error {
-		s.reloader.run(ctx)
+		s.follow(ctx)
 		return nil
 	})
 	group.Go(func() error {
@@ -246,6 +246,25 @@ func (s *service) run(ctx context.Context) error {
 	err := group.Wait()
 	s.cfg.Log.Info("stopped")
 	return err
+}
+
+// leaveAfter is how long the end of the process waits for a load of the policy.
+const leaveAfter = time.Second
+
+// follow keeps the policy up to date until ctx ends. A load that hangs then, as in a file of a server that does not answer, is
+// left behind: the process is asked to end, and no request needs it.
+func (s *service) follow(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.reloader.run(ctx)
+	}()
+	<-ctx.Done()
+	select {
+	case <-done:
+	case <-time.After(leaveAfter):
+		s.cfg.Log.Warn("the policy's file does not answer; it is not waited for", "policy", s.reloader.source.Name())
+	}
 }
 
 // runAdmin answers probes until the gateway has drained, so that they see it drain.
