@@ -272,7 +272,7 @@ func (s scope) decodeCost(fields map[string]*node, r *rule, info *Rule) {
 	var more []int
 	r.countWhen, more = s.expression(fields["count_when"], "count_when", expr.Bool)
 	if r.countWhen != nil {
-		info.CountWhen = r.countWhen.Text()
+		info.CountWhen, info.CountNever = r.countWhen.Text(), isNever(r.countWhen)
 	}
 	r.settled = r.countWhen != nil || r.cost.afterwards()
 	info.Settled = r.settled

@@ -120,12 +120,12 @@ func (s scope) decodeWho(fields map[string]*node, r *rule, info *Rule) {
 	r.body = r.body || s.needsBody(needs)
 }
 
-// isNever tells whether a condition that reads nothing of the request is false. One that fails is true.
-func isNever(when *expr.Expression) bool {
-	if len(when.Inputs())+len(when.Dimensions()) > 0 || when.UsesResponse() {
+// isNever tells whether a condition that reads nothing of the request or of its answer is false. One that fails is true.
+func isNever(condition *expr.Expression) bool {
+	if len(condition.Inputs())+len(condition.Dimensions()) > 0 || condition.UsesResponse() {
 		return false
 	}
-	holds, err := when.Bool(nil)
+	holds, err := condition.Bool(nil)
 	return err == nil && !holds
 }
 

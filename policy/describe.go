@@ -47,8 +47,9 @@ type Rule struct {
 	MinCost int64
 	// CostInputs and CostDimensions are to a cost in CEL what WhenInputs and WhenDimensions are to the condition.
 	CostInputs, CostDimensions []string
-	// CountWhen is the text of a condition in CEL, "" for none.
-	CountWhen string
+	// CountWhen is the text of a condition in CEL, "" for none. CountNever tells that it is false whatever the answer.
+	CountWhen  string
+	CountNever bool
 	// Settled tells that the rule is charged when the answer is known: before that, it is only checked.
 	Settled bool
 	// Action is what is done with a request that the rule denies.
@@ -171,7 +172,10 @@ type List struct {
 	Name string
 	// Dimension is what its entries are values of; "" for a list of addresses.
 	Dimension string
-	values    map[string]struct{}
+	// AllIPv4 and AllIPv6 tell that every such address is on the list.
+	AllIPv4, AllIPv6 bool
+	Position         Position
+	values           map[string]struct{}
 }
 
 // Has tells whether a value of the dimension, as requests have it, is on the list. It is false of every address.

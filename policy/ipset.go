@@ -57,6 +57,16 @@ func (s ipSet) contains(a netip.Addr) bool {
 	return low > 0 && a.Compare(s[low-1].last) <= 0
 }
 
+// wholes tells whether the set has every IPv4 address, and every IPv6 address.
+func (s ipSet) wholes() (ipv4, ipv6 bool) {
+	for _, r := range s {
+		if r.first.IsUnspecified() && !r.last.Next().IsValid() {
+			ipv4, ipv6 = ipv4 || r.first.Is4(), ipv6 || r.first.Is6()
+		}
+	}
+	return ipv4, ipv6
+}
+
 func lastAddr(p netip.Prefix) netip.Addr {
 	bytes := p.Addr().AsSlice()
 	for i := p.Bits(); i < len(bytes)*8; i++ {

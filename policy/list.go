@@ -23,6 +23,7 @@ const (
 // list is a set of addresses, or of values of one dimension.
 type list struct {
 	name   string
+	at     Position
 	ips    ipSet
 	dim    int // index of the dimension; -1: addresses
 	values map[string]struct{}
@@ -39,7 +40,7 @@ func (d *decoder) decodeLists(n *node) {
 }
 
 func (s scope) decodeList(f field) list {
-	l := list{name: f.name, dim: -1}
+	l := list{name: f.name, at: Position{f.line, f.column}, dim: -1}
 	before := len(s.problems)
 	fields := s.fields(f.value, listMapping)
 	cidrs, values, file, dim := fields["cidrs"], fields["values"], fields["file"], fields["dimension"]

@@ -160,7 +160,8 @@ func (p *Policy) Lists() []List {
 	out := make([]List, len(p.lists))
 	for i := range p.lists {
 		l := &p.lists[i]
-		out[i] = List{Name: l.name, values: l.values}
+		out[i] = List{Name: l.name, Position: l.at, values: l.values}
+		out[i].AllIPv4, out[i].AllIPv6 = l.ips.wholes()
 		if l.dim >= 0 {
 			out[i].Dimension = p.dims[l.dim].name
 		}

@@ -86,6 +86,8 @@ func checks() []check {
 	return []check{
 		{id: "never-matches", severity: Error, rule: neverMatches},
 		{id: "never-allows", severity: Error, rule: neverAllows},
+		{id: "never-counts", severity: Error, rule: neverCounts},
+		{id: "everybody-listed", severity: Warning, rule: everybodySkipped, whole: everybodyListed},
 		{id: "shadowed-rule", severity: Warning, rule: shadowedRule},
 		{id: "redundant-limit", severity: Warning, rule: redundantLimit},
 		{id: "dead-alternative", severity: Warning, rule: deadAlternative},

@@ -34,7 +34,7 @@ func neverMatches(s *subject, r *rule) []note {
 	if r.WhenNever {
 		notes = append(notes, note{at: r.At("when"),
 			message:    "never matches: its condition is always false",
-			reason:     fmt.Sprintf("when is %s, whatever the request", strings.TrimSpace(r.When)),
+			reason:     fmt.Sprintf("when is %s, whatever the request", oneLine(r.When)),
 			suggestion: "write mode: off to keep a rule without applying it, or remove the condition",
 		})
 	}

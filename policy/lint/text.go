@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // grouped writes a number with commas, so that a reader need not count zeros.
@@ -62,4 +63,22 @@ func ruleNames(rules []*rule) string {
 		names = append(names, strconv.Quote(r.Name))
 	}
 	return strings.Join(names, ", ")
+}
+
+// oneLine writes an expression as it can be shown on one line: clipped, and with escapes for what does not print.
+func oneLine(expression string) string {
+	const most = 80
+	text := []rune(strings.Join(strings.Fields(expression), " "))
+	if len(text) > most {
+		text = append(text[:most], '…')
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
