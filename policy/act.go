@@ -93,7 +93,9 @@ func (e *Engine) letPass(s *scratch, v *httpverdict.Verdict) {
 			Rules: s.over, ID: v.ID, At: e.now(), Method: s.req.Method, Host: s.req.Host, Path: s.req.Path,
 		})
 	}
-	s.setStale(v, (*rule).stale)
+	if len(s.over) == 0 { // what the service answers to a mark is for nobody else
+		s.setStale(v, (*rule).stale)
+	}
 	v.Wait += s.held
 }
 

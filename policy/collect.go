@@ -42,15 +42,15 @@ func (e *Engine) collect(s *scratch, v *httpverdict.Verdict) bool {
 		}
 		a.key = s.key(rule.spec)
 		if a.key.lacking && rule.missing != missingShared {
+			e.note(v, rule, "a dimension of the key is missing")
 			if rule.missing == missingDeny && !s.lacks(rule, v) {
 				return false
 			}
-			e.note(v, rule, "a dimension of the key is missing")
 			continue
 		}
 		if !s.costs(rule, &a) {
+			e.note(v, rule, "its cost cannot be known")
 			if rule.shadow {
-				e.note(v, rule, "its cost cannot be known")
 				continue
 			}
 			v.Kind, v.Rule, v.Code = httpverdict.BadRequest, rule.name, string(headgate.CodeInvalidCost)

@@ -249,7 +249,10 @@ func (e *Engine) decide(ctx context.Context, r *httpverdict.Request) (v *httpver
 	v.Limits = a.room[:0]
 	if !e.judgeLists(s, v) {
 		e.policy.index.find(s, r.Path, r.Host)
-		if e.collect(s, v) && len(s.applied) > 0 {
+		switch {
+		case !e.collect(s, v):
+			e.explain(s, v)
+		case len(s.applied) > 0:
 			s.charge(v)
 			e.judge(s, v)
 		}

@@ -15,8 +15,11 @@ func (e *Engine) explain(s *scratch, v *httpverdict.Verdict) {
 		a := &s.applied[i]
 		rule := &s.p.rules[a.rule]
 		m := httpverdict.Match{Rule: rule.name, Key: s.readableKey(rule, a), Shadow: rule.shadow, Cost: a.cost}
-		if a.dropped {
+		switch {
+		case a.dropped:
 			m.Skipped = "its store has failed"
+		case a.first == a.end:
+			m.Skipped = "the request was refused before"
 		}
 		for c := a.first; c < a.end; c++ {
 			report := *s.reports[c]

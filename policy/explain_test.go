@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
@@ -54,5 +55,27 @@ rules:
 `, newMemory(t), EngineConfig{})
 	if v := e.At(noon).Decide(t.Context(), from("192.0.2.1", "POST /login")); v.Allowed() || v.Done != nil {
 		t.Errorf("allowed %v, Done is there: %v", v.Allowed(), v.Done != nil)
+	}
+}
+
+// TestExplainRefusals: a request that is refused before the store is asked is explained as well.
+func TestExplainRefusals(t *testing.T) {
+	e := mustEngine(t, preamble+`
+rules:
+  - {name: site, limits: [fixed_window 9/1h]}
+  - {name: cost, match: {paths: [/cost]}, limits: [fixed_window 9/1h], cost: 'int(request.headers["x-n"])'}
+  - {name: user, match: {paths: [/user]}, key: [user], missing: deny, limits: [fixed_window 9/1h]}
+`, newMemory(t), EngineConfig{Explain: true})
+	for path, want := range map[string]string{
+		"/cost": "cost: its cost cannot be known, site: the request was refused before",
+		"/user": "user: a dimension of the key is missing, site: the request was refused before",
+	} {
+		var got []string
+		for _, m := range e.At(noon).Decide(t.Context(), request("GET "+path)).Matches {
+			got = append(got, m.Rule+": "+m.Skipped)
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: got %q", path, got)
+		}
 	}
 }

@@ -135,3 +135,18 @@ rules:
 		}
 	})
 }
+
+// TestMarkedAnswersAreNotKept: what the service says to a request that is over a limit is no answer for others.
+func TestMarkedAnswersAreNotKept(t *testing.T) {
+	e := mustEngine(t, preamble+`
+rules:
+  - {name: mark, key: [user], limits: [fixed_window 1/1h], on_deny: {action: mark}}
+  - {name: page, limits: [fixed_window 9/1h], on_deny: {action: stale, public: true}}
+`, newMemory(t), EngineConfig{MarkKey: []byte("sixteen bytes ok")})
+	for i := range 3 {
+		v := e.At(noon).Decide(t.Context(), request("GET /", "X-User-Id", "u"))
+		if marked := i > 0; !v.Allowed() || (v.Over != "") != marked || (v.Stale == nil) != marked {
+			t.Errorf("%d: got %+v", i, v)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
@@ -34,7 +35,7 @@ type waitLines struct {
 	most int
 
 	mu    sync.Mutex
-	count int
+	count atomic.Int64          // written under mu
 	lines map[string]*fifo.List // of *ticket
 	// tails are the times at which the lines of virtual time end.
 	tails map[string]time.Time
@@ -45,9 +46,7 @@ func newWaitLines(most int) *waitLines {
 }
 
 func (w *waitLines) waiting() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.count
+	return int(w.count.Load())
 }
 
 // empty tells whether nobody waits in a line.
@@ -73,10 +72,10 @@ func (w *waitLines) join(key string, other *ticket) (*ticket, error) {
 	if other != nil {
 		other.remove()
 	}
-	if w.count >= w.most {
+	if w.waiting() >= w.most {
 		return nil, errLineFull
 	}
-	w.count++
+	w.count.Add(1)
 	line := w.lines[key]
 	if line == nil {
 		line = fifo.New()
@@ -107,7 +106,7 @@ func (t *ticket) remove() {
 	line := w.lines[t.key]
 	first := line.Front() == t.place
 	line.Remove(t.place)
-	w.count--
+	w.count.Add(-1)
 	switch next := line.Front(); {
 	case next == nil:
 		delete(w.lines, t.key)
@@ -142,6 +141,9 @@ func (s *scratch) lineOf(a *applied) string {
 // lineUp puts a request behind those that wait already: who comes later must not get in before them. It returns the
 // engine of the time at which its turn comes, in virtual time; else nil.
 func (e *Engine) lineUp(s *scratch, v *httpverdict.Verdict) *Engine {
+	if !e.still && e.lines.waiting() == 0 {
+		return nil
+	}
 	for i := range s.applied {
 		a := &s.applied[i]
 		rule := &s.p.rules[a.rule]
