@@ -19,20 +19,21 @@ type clients struct {
 }
 
 // address returns who a request comes from: the first hop from the right that is not a trusted proxy, the leftmost if all
-// are, the peer itself if it is not trusted or if the header is garbage. X-Forwarded-For wins over Forwarded.
-func (c *clients) address(peer netip.Addr, h http.Header) netip.Addr {
+// are, the peer itself if it is not trusted or if the header is garbage. X-Forwarded-For wins over Forwarded. It also tells
+// whether the peer is trusted.
+func (c *clients) address(peer netip.Addr, h http.Header) (client netip.Addr, trusted bool) {
 	peer = peer.Unmap().WithZone("")
 	if !c.trusted.contains(peer) {
-		return peer
+		return peer, false
 	}
 	lines, parse := h["X-Forwarded-For"], parseHop
 	if !anyText(lines) {
 		lines, parse = h["Forwarded"], parseForwarded
 	}
 	if client, ok := c.walk(lines, parse); ok {
-		return client
+		return client, true
 	}
-	return peer
+	return peer, true
 }
 
 func (c *clients) walk(lines []string, parse func(string) (netip.Addr, bool)) (client netip.Addr, ok bool) {
@@ -197,8 +198,10 @@ func unquote(s string) string {
 
 func anyText(lines []string) bool {
 	for _, l := range lines {
-		if strings.Trim(l, " \t,") != "" {
-			return true
+		for i := range len(l) {
+			if c := l[i]; c != ' ' && c != '\t' && c != ',' {
+				return true
+			}
 		}
 	}
 	return false

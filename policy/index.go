@@ -251,7 +251,7 @@ type splitPath struct {
 
 func (p *splitPath) split(path string, depth int, lower bool) {
 	p.clear()
-	for rest := strings.Trim(path, "/"); rest != ""; {
+	for rest := trimSlashes(path); rest != ""; {
 		if p.more = len(p.segments) == depth; p.more {
 			return
 		}
@@ -263,6 +263,16 @@ func (p *splitPath) split(path string, depth int, lower bool) {
 			p.lower = append(p.lower, strings.ToLower(word))
 		}
 	}
+}
+
+func trimSlashes(s string) string {
+	for s != "" && s[0] == '/' {
+		s = s[1:]
+	}
+	for s != "" && s[len(s)-1] == '/' {
+		s = s[:len(s)-1]
+	}
+	return s
 }
 
 func (p *splitPath) clear() {

@@ -102,12 +102,10 @@ func (s *scratch) begin(ctx context.Context, e *Engine, r *httpverdict.Request) 
 		s.buf = append(s.buf[:0], e.cfg.NewID()...)
 	}
 	s.idEnd = len(s.buf)
-	s.peerTrusted = s.p.TrustsPeer(r.Peer)
+	s.client, s.peerTrusted = s.p.clients.address(r.Peer, r.Header)
 	if text, ok := r.Dimensions["ip"]; ok {
 		a, _ := netip.ParseAddr(text) // what is no address is no client address
 		s.client = a.Unmap().WithZone("")
-	} else {
-		s.client = s.p.clients.address(r.Peer, r.Header)
 	}
 }
 
@@ -120,11 +118,7 @@ func (s *scratch) end() {
 	clear(s.values)
 	clear(s.onList)
 	clear(s.keys)
-	clear(s.charges)
-	clear(s.found)
-	clear(s.variants)
-	clear(s.reports)
-	clear(s.groups)
+	clear(s.groups) // the others hold parts of the policy, and copies of keys, until the next request
 	s.path.clear()
 	s.found, s.applied, s.variants, s.charges = s.found[:0], s.applied[:0], s.variants[:0], s.charges[:0]
 	s.reports, s.ruleOf, s.groups, s.asked = s.reports[:0], s.ruleOf[:0], s.groups[:0], 0
