@@ -124,9 +124,9 @@ func FuzzRequests(f *testing.F) {
 		used, fresh, at, tape := machine(t), machine(t), noon, &tape{data}
 		for len(tape.data) > 0 {
 			at = at.Add(time.Duration(tape.pick(200)) * time.Millisecond)
-			make, res := tape.request(), httpverdict.Result{Status: 100 * (2 + tape.pick(3)), Bytes: int64(tape.pick(256)) * 20, RequestBytes: 30}
+			ask, res := tape.request(), httpverdict.Result{Status: 100 * (2 + tape.pick(3)), Bytes: int64(tape.pick(256)) * 20, RequestBytes: 30}
 			fresh.pool = &sync.Pool{New: func() any { return newScratch(fresh.policy) }}
-			a, b := used.At(at).Decide(t.Context(), make()), fresh.At(at).Decide(t.Context(), make())
+			a, b := used.At(at).Decide(t.Context(), ask()), fresh.At(at).Decide(t.Context(), ask())
 			checkVerdict(t, a)
 			a.Finish(t.Context(), res)
 			b.Finish(t.Context(), res)

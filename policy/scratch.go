@@ -50,7 +50,7 @@ type scratch struct {
 	line     string        // in virtual time: where the request stands
 	since    time.Time     // when it began to wait, on the clock of the process
 	patience time.Duration // how long it may wait, 0 as long as nobody asks it to
-	polls    time.Duration // how often it has looked for a slot
+	polls    int           // how often it has looked for a slot
 	waited   time.Duration
 	held     time.Duration // in virtual time
 	over     []string      // rules that the request is over and passes all the same

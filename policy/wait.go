@@ -213,7 +213,7 @@ func (e *Engine) wait(s *scratch, v *httpverdict.Verdict, a *applied) *Engine {
 		deny(s, v)
 		return nil
 	case o.RetryAfter.State == headgate.RetryUnknown:
-		pause = min(pollSlots*(1+s.polls/8), maxPollSlots)
+		pause = min(pollSlots*time.Duration(1+s.polls/8), maxPollSlots)
 		s.polls++
 	}
 	s.bePatient(rule)
