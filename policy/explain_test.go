@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -77,5 +79,29 @@ rules:
 		if strings.Join(got, ", ") != want {
 			t.Errorf("%s: got %q", path, got)
 		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	e := mustEngine(t, preamble+`
+rules:
+  - {name: site, limits: [fixed_window 9/1h]}
+  - {name: app, when: 'request.headers["x-app"] == "1"', limits: [fixed_window 9/1h]}
+  - {name: user, key: [user], missing: skip, limits: [fixed_window 9/1h]}
+  - {name: trial, mode: shadow, key: [method], limits: [fixed_window 0/1h, fixed_window 5/1h]}
+`, newMemory(t), EngineConfig{Explain: true})
+	v := e.At(noon).Decide(t.Context(), request("GET /"))
+	var got []string
+	for _, m := range v.Matches {
+		line := m.Rule + " " + m.Skipped + m.Key
+		for _, l := range m.Limits {
+			line += fmt.Sprint(" ", l.Limit, " ", l.Outcome.Allowed, " ", l.Outcome.Remaining)
+		}
+		got = append(got, line)
+	}
+	want := []string{"app when is false", "user a dimension of the key is missing", "site  fixed_window 9/1h true 8",
+		"trial method=GET fixed_window 0/1h false 0 fixed_window 5/1h true 5"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

@@ -2,7 +2,9 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -165,5 +167,52 @@ rules:
 		if got := strings.Join(a.asked, "|"); got != strings.ReplaceAll(c.want, "2001:db8::1", "2001:db8::") {
 			t.Errorf("%.40s: asked\n%s, want\n%s", c.query, got, c.want)
 		}
+	}
+}
+
+func TestLookups(t *testing.T) {
+	const doc = preamble + `
+  tier: {redis: {hash: 'user:{user}', field: tier}, default: normal}
+  risk: {http: {url: 'https://risk.example.com/u/{user}?ip={ip}', json: score}, timeout: 20ms}
+rules:
+  - {name: r, key: [user, tier], limits: [token_bucket 1/s], overrides: {tier: {vip: [token_bucket 7/s]}}}
+  - {name: risky, key: [risk], missing: skip, limits: [token_bucket 2/s]}
+`
+	if _, err := NewEngine(mustParse(t, doc), open{}, EngineConfig{}); err == nil || !strings.Contains(err.Error(), `dimension "tier" is looked up in Redis`) {
+		t.Errorf("without a Redis: %v", err)
+	}
+	var asked []string
+	store := &recorder{}
+	e := mustEngine(t, doc, store, EngineConfig{Lookups: Lookups{
+		HashField: func(_ context.Context, hash, field string) (string, bool, error) {
+			asked = append(asked, hash+" "+field)
+			switch hash {
+			case "user:u-1":
+				return "vip", true, nil
+			case "user:u-2":
+				return "", false, errors.New("lost")
+			}
+			return "", false, nil
+		},
+		HTTPGet: func(_ context.Context, url, json string) (string, bool, error) {
+			asked = append(asked, url+" "+json)
+			return "high", strings.Contains(url, "u-1"), nil
+		},
+	}})
+	for _, c := range []struct{ user, want string }{
+		{"u-1", "r@tier=vip/0 user=3:u-1,tier=3:vip|risky/0 risk=4:high"},
+		{"u-2", "r/0 user=3:u-2,tier=6:normal"},
+		{"a/b c", "r/0 user=5:a/b c,tier=6:normal"},
+		{"", "r/0 user!,tier!"},
+	} {
+		e.Decide(t.Context(), from("192.0.2.1", "GET /", "X-User-Id", c.user))
+		if got := strings.Join(store.keys(), "|"); got != c.want {
+			t.Errorf("%q: got %s, want %s", c.user, got, c.want)
+		}
+	}
+	want := []string{"user:u-1 tier", "https://risk.example.com/u/u-1?ip=192.0.2.1 score", "user:u-2 tier", "https://risk.example.com/u/u-2?ip=192.0.2.1 score",
+		"user:a/b c tier", "https://risk.example.com/u/a%2Fb%20c?ip=192.0.2.1 score"}
+	if !reflect.DeepEqual(asked, want) {
+		t.Errorf("asked %q", asked)
 	}
 }

@@ -2,6 +2,8 @@ package policy
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -163,5 +165,102 @@ rules:
 	v.Finish(t.Context(), httpverdict.Result{Status: 200})
 	if got := store.settled(); got != "settled/0 settle +" {
 		t.Errorf("settled %s", got)
+	}
+}
+
+// counting counts the takes of a store.
+type counting struct {
+	*memstore.Store
+	takes int
+	err   error
+}
+
+func (c *counting) Take(ctx context.Context, charges []headgate.Charge, d *headgate.Decision) error {
+	c.takes++
+	if c.err != nil {
+		d.Reset(0)
+		return c.err
+	}
+	return c.Store.Take(ctx, charges, d)
+}
+
+const twoStores = preamble + `
+rules:
+  - {name: strict, key: [user], limits: [fixed_window 3/100d]}
+  - {name: near, store: local, key: [ip], limits: [fixed_window 5/100d]}
+`
+
+func TestStoresAreAskedInOrder(t *testing.T) {
+	strict, local := &counting{Store: newMemory(t)}, &counting{Store: newMemory(t)}
+	e := mustEngine(t, twoStores, strict, EngineConfig{Local: local})
+	ask := func(user, ip string) *httpverdict.Verdict {
+		return e.Decide(t.Context(), from(ip, "GET /", "X-User-Id", user))
+	}
+	for range 3 {
+		if v := ask("a", "192.0.2.1"); !v.Allowed() || len(v.Limits) != 2 || v.Limits[0].Name != "near" {
+			t.Fatalf("got %+v", v)
+		}
+	}
+	for range 4 { // what was charged locally is given back
+		if v := ask("a", "192.0.2.1"); v.Allowed() || v.Rule != "strict" {
+			t.Fatalf("got %+v", v)
+		}
+	}
+	for range 2 {
+		if v := ask("b", "192.0.2.1"); !v.Allowed() {
+			t.Fatalf("got %+v", v)
+		}
+	}
+	before := strict.takes
+	if v := ask("c", "192.0.2.1"); v.Allowed() || v.Rule != "near" || len(v.Limits) != 1 {
+		t.Fatalf("got %+v", v)
+	}
+	if strict.takes != before {
+		t.Error("a local denial costs a call of the store")
+	}
+	strict.err = errors.New("lost") // and after a failure too
+	for range 9 {
+		if v := ask("d", "192.0.2.2"); v.Kind != httpverdict.Unavailable {
+			t.Fatalf("got %+v", v)
+		}
+	}
+	strict.err = nil
+	for i := range 5 {
+		if v := ask(fmt.Sprint("e", i), "192.0.2.2"); !v.Allowed() {
+			t.Fatalf("%d: got %+v", i, v)
+		}
+	}
+}
+
+func TestOnError(t *testing.T) {
+	lost := &headgate.Error{Code: headgate.CodeUnavailable}
+	rule := func(name, onError string) string {
+		return "  - {name: " + name + ", limits: [fixed_window 1/100d], on_error: " + onError + "}\n"
+	}
+	for _, c := range []struct {
+		rules string
+		want  string // of three requests
+	}{
+		{rule("a", "local"), "allow limited limited"},
+		{rule("a", "open"), "allow allow allow"},
+		{rule("a", "closed"), "unavailable unavailable unavailable"},
+		{rule("a", "stale"), "unavailable+stale unavailable+stale unavailable+stale"},
+		{rule("a", "open") + rule("b", "local"), "allow limited limited"},
+		{rule("a", "open") + rule("b", "local") + rule("c", "closed"), "unavailable unavailable unavailable"},
+		{rule("a", "local") + rule("b", "stale"), "unavailable+stale unavailable+stale unavailable+stale"},
+	} {
+		e := mustEngine(t, preamble+"rules:\n"+c.rules, &recorder{err: lost}, EngineConfig{Fallback: newMemory(t)})
+		var got []string
+		for range 3 {
+			v := e.Decide(t.Context(), request("GET /"))
+			word := v.Kind.String()
+			if v.Stale != nil && !v.Allowed() {
+				word += "+stale"
+			}
+			got = append(got, word)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%sgot  %q\nwant %s", c.rules, got, c.want)
+		}
 	}
 }

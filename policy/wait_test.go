@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -225,5 +226,63 @@ rules:
 	}
 	if e.Waiting() != 0 || len(e.lines.lines) != 0 || most.Load() > 20 || passed.Load() == 0 {
 		t.Errorf("%d wait in %d lines, %d waited at a time, %d passed", e.Waiting(), len(e.lines.lines), most.Load(), passed.Load())
+	}
+}
+
+// TestWaitKeepsOrder holds requests for their turn: in order, for as long as they may, no more than may.
+func TestWaitKeepsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New(memstore.Config{})
+		defer store.Close()
+		e := mustEngine(t, preamble+"rules: [{name: r, key: [user], limits: [token_bucket 1/s burst=1], on_deny: {action: wait, max_wait: 3s}}]",
+			store, EngineConfig{MaxWaiting: 4})
+		start := time.Now()
+		type end struct {
+			n    int
+			at   time.Duration
+			said string
+		}
+		ends := make(chan end, 16)
+		ask := func(ctx context.Context, n int) {
+			v := e.Decide(ctx, request("GET /", "X-User-Id", "u"))
+			ends <- end{n, time.Since(start).Round(time.Millisecond), strings.TrimSpace(v.Kind.String() + " " + v.Code)}
+		}
+		leaving, leave := context.WithCancel(t.Context())
+		for n := range 6 {
+			ctx := t.Context()
+			if n == 2 {
+				ctx = leaving
+			}
+			go ask(ctx, n)
+			synctest.Wait()
+		}
+		time.Sleep(1500 * time.Millisecond)
+		leave() // its place is taken by the one behind
+		synctest.Wait()
+		var got []end
+		for range 6 {
+			got = append(got, <-ends)
+		}
+		want := []end{{0, 0, "allow"}, {5, 0, "overloaded overloaded"}, {1, time.Second, "allow"}, {2, 1500 * time.Millisecond, "overloaded wait_timeout"},
+			{3, 2 * time.Second, "allow"}, {4, 3 * time.Second, "allow"}}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+		if e.Waiting() != 0 || len(e.lines.lines) != 0 {
+			t.Errorf("%d still wait", e.Waiting())
+		}
+	})
+}
+
+func TestWaitInVirtualTime(t *testing.T) {
+	e := mustEngine(t, preamble+"rules: [{name: r, key: [user], limits: [token_bucket 1/s burst=1], on_deny: {action: wait, max_wait: 3s}}]", newMemory(t), EngineConfig{})
+	var got []string
+	for _, at := range []time.Duration{0, 0, 100 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond, 4 * time.Second} {
+		v := e.At(noon.Add(at)).Decide(t.Context(), request("GET /", "X-User-Id", "u"))
+		got = append(got, strings.TrimSpace(fmt.Sprint(v.Kind, " ", v.Wait, " ", v.Code)))
+	}
+	want := []string{"allow 0s", "allow 1s", "allow 1.9s", "allow 2.8s", "overloaded 0s wait_timeout", "allow 0s"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
