@@ -26,15 +26,7 @@ func newGuardedConn(conn net.Conn, stall time.Duration, minRate int64) *guardedC
 }
 
 func (c *guardedConn) Write(p []byte) (int, error) {
-	start := time.Now()
-	if deadline, set := c.pace.arm(start); set {
-		if err := c.Conn.SetWriteDeadline(deadline); err != nil {
-			return 0, err
-		}
-	}
-	n, err := c.Conn.Write(p)
-	c.pace.spent(time.Since(start), n)
-	return n, err
+	return c.pace.write(p, c.Conn.Write, c.Conn.SetWriteDeadline)
 }
 
 // SetWriteDeadline is for net/http, which takes deadlines away when a connection changes hands.

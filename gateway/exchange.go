@@ -54,9 +54,24 @@ func (x *exchange) Write(p []byte) (int, error) {
 	if x.status == 0 {
 		x.WriteHeader(http.StatusOK)
 	}
-	n, err := x.w.Write(p)
+	write := x.w.Write
+	if x.r.ProtoMajor >= 2 {
+		write = x.writeStream
+	}
+	n, err := write(p)
 	x.bytes += int64(n)
 	return n, err
+}
+
+// writeStream writes to a client of HTTP/2. One that takes nothing stops its stream, not the connection, whose pace the
+// server watches; so the stream has a pace of its own.
+func (x *exchange) writeStream(p []byte) (n int, err error) {
+	if x.writes == nil {
+		pace := newPace(x.g.cfg.Stall, x.g.cfg.MinRate)
+		x.writes = &pace
+	}
+	control := http.NewResponseController(x.w)
+	return x.writes.write(p, x.w.Write, control.SetWriteDeadline)
 }
 
 func (x *exchange) serve() {
@@ -97,12 +112,19 @@ func (x *exchange) serve() {
 // deny answers with what is kept, or with the denial.
 func (x *exchange) deny(v *httpverdict.Verdict) {
 	if v.Stale != nil {
-		if a := x.g.cfg.Stale.Kept(stale.QueryOf(x.g, x.r, x.judged, v.Stale)); a != nil {
+		if a := x.g.cfg.Stale.Kept(x.query()); a != nil {
 			x.give(a)
 			return
 		}
 	}
 	x.g.cfg.Renderer.Write(x, x.r, v)
+}
+
+// query is the request as it is told apart from others whose answers are kept.
+func (x *exchange) query() *stale.Query {
+	q := stale.QueryOf(x.g, x.r, x.judged, x.verdict.Stale)
+	q.Believed = x.believed()
+	return q
 }
 
 // give answers with what is kept.
@@ -122,14 +144,14 @@ func (x *exchange) pass() {
 		return
 	}
 	if v.Stale != nil && v.Over == "" { // what a marked request is told is for it alone
-		a, keeping := x.g.cfg.Stale.Join(x.r.Context(), stale.QueryOf(x.g, x.r, x.judged, v.Stale))
+		a, keeping := x.g.cfg.Stale.Join(x.r.Context(), x.query())
 		if a != nil {
 			x.give(a)
 			return
 		}
 		if keeping != nil {
 			x.keeping = keeping
-			defer keeping.End(false) // unless it has ended as it should
+			defer keeping.Close()
 		}
 	}
 	if !x.g.enter() {

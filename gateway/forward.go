@@ -143,11 +143,17 @@ func (x *exchange) respond(res *http.Response) {
 func (x *exchange) keep(res *http.Response) {
 	switch {
 	case x.keeping == nil:
-	case len(res.Trailer) > 0:
+	case len(res.Trailer) > 0, endsWithConnection(res):
 		x.keeping.Refuse()
 	case x.keeping.Header(res.StatusCode, res.Header):
 		res.Body = x.keeping.Body(res.Body)
 	}
+}
+
+// endsWithConnection tells whether nothing but the end of the connection says where an answer ends, which a service that
+// breaks off looks like as well.
+func endsWithConnection(res *http.Response) bool {
+	return res.ContentLength < 0 && res.ProtoMajor == 1 && len(res.TransferEncoding) == 0
 }
 
 func (x *exchange) copyTrailers(res *http.Response, announced int) {
@@ -184,7 +190,7 @@ func (x *exchange) copyBody(res *http.Response) error {
 	for {
 		n, err := res.Body.Read(buffer[:])
 		if n > 0 {
-			if werr := x.send(buffer[:n]); werr != nil {
+			if _, werr := x.Write(buffer[:n]); werr != nil {
 				return errClient
 			}
 			left -= int64(n)
@@ -205,26 +211,6 @@ func (x *exchange) flush() {
 	if f, ok := x.w.(http.Flusher); ok {
 		f.Flush()
 	}
-}
-
-// send writes to the client. Over HTTP/2 a client that takes nothing stops its stream, not the connection, whose pace the
-// server watches; so the stream has a pace of its own.
-func (x *exchange) send(p []byte) error {
-	if x.r.ProtoMajor < 2 {
-		_, err := x.Write(p)
-		return err
-	}
-	if x.writes == nil {
-		pace := newPace(x.g.cfg.Stall, x.g.cfg.MinRate)
-		x.writes = &pace
-	}
-	start := time.Now()
-	if deadline, set := x.writes.arm(start); set {
-		_ = http.NewResponseController(x.w).SetWriteDeadline(deadline)
-	}
-	n, err := x.Write(p)
-	x.writes.spent(time.Since(start), n)
-	return err
 }
 
 // copyHeader copies the headers of an answer that go on. Those of the gateway itself are set later and replace them.

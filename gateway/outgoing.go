@@ -37,7 +37,7 @@ func (x *exchange) outgoing(ctx context.Context) *http.Request {
 func (x *exchange) outgoingHeader(out http.Header) {
 	in := x.r.Header
 	peer := hostOnly(x.r.RemoteAddr)
-	believed := x.verdict.ClientIP.IsValid() && x.verdict.ClientIP != x.judged.Peer
+	believed := x.believed()
 	for name, values := range in {
 		if x.g.passes(name, believed) {
 			out[name] = values
@@ -84,6 +84,11 @@ func (x *exchange) outgoingHeader(out http.Header) {
 	if _, given := out["User-Agent"]; !given {
 		out["User-Agent"] = nil // else net/http would add its own
 	}
+}
+
+// believed tells whether the policy believes what the peer says of where the request came from.
+func (x *exchange) believed() bool {
+	return x.verdict.ClientIP.IsValid() && x.verdict.ClientIP != x.judged.Peer
 }
 
 func scheme(r *http.Request) string {

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"errors"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -38,6 +40,26 @@ func (p *pace) spent(waited time.Duration, bytes int) {
 	defer p.mu.Unlock()
 	earned := p.perByte * time.Duration(min(bytes, 1<<24))
 	p.credit = min(p.credit-waited+earned, p.most)
+}
+
+// write writes in pieces, each of which earns what the next one may take: a deadline for all of a long text at once would
+// ask for a rate that nobody has asked for.
+func (p *pace) write(text []byte, write func([]byte) (int, error), setDeadline func(time.Time) error) (written int, err error) {
+	for more := true; more; more = len(text) > 0 {
+		start := time.Now()
+		if deadline, set := p.arm(start); set {
+			if err := setDeadline(deadline); err != nil && !errors.Is(err, http.ErrNotSupported) {
+				return written, err
+			}
+		}
+		n, err := write(text[:min(len(text), copyBuffer)])
+		p.spent(time.Since(start), n)
+		written, text = written+n, text[n:]
+		if err != nil {
+			return written, err
+		}
+	}
+	return written, nil
 }
 
 // replaced notes that somebody else has set the deadline.

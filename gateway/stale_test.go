@@ -116,6 +116,8 @@ func TestGatewayKeepsWholeAnswersOnly(t *testing.T) {
 		"a cut chunk":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
 		"trailers":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 5\r\n\r\n",
 		"nothing":        "",
+		"no length":      "HTTP/1.1 200 OK\r\n\r\nhello",
+		"no end":         "HTTP/1.0 200 OK\r\n\r\nhel",
 		"503":            "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\nno",
 		"a part of it":   "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-1/5\r\nContent-Length: 2\r\n\r\nhe",
 		"a hidden range": "HTTP/1.1 200 OK\r\nContent-Range: bytes 0-1/5\r\nContent-Length: 2\r\n\r\nhe",

@@ -33,7 +33,7 @@ func (p Renderer) Write(w http.ResponseWriter, r *http.Request, v *Verdict) {
 		}
 		h[name] = values
 	}
-	bodied := a.Status != http.StatusNoContent && a.Status != http.StatusNotModified
+	bodied := mayHaveBody(a.Status)
 	if bodied {
 		h.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	}
@@ -67,6 +67,9 @@ func (p Renderer) Answer(request http.Header, v *Verdict) Answer {
 		values[2] = d.page.Lang
 		h["Content-Language"], h["Vary"] = values[2:3:3], values[3:4:4]
 	}
+	if !mayHaveBody(a.Status) {
+		values[1], a.Body = "", nil
+	}
 	if values[1] != "" {
 		h["Content-Type"] = values[1:2:2]
 	}
@@ -74,15 +77,20 @@ func (p Renderer) Answer(request http.Header, v *Verdict) Answer {
 	return a
 }
 
+func mayHaveBody(status int) bool {
+	return status != http.StatusNoContent && status != http.StatusResetContent && status != http.StatusNotModified
+}
+
 // allowOrigin lets a page of a configured origin read the denial, also where it sends credentials: what a denial says is
-// for whoever sent the request. No other origin is named, and never "*".
+// for whoever sent the request. No other origin is named, and never "*", nor
+// "null", as which any page can show itself.
 func allowOrigin(h, request http.Header, style *ResponseStyle) {
 	if len(style.Origins) == 0 {
 		return
 	}
 	h["Vary"] = append(h["Vary"], "Origin")
 	origin := request["Origin"]
-	if len(origin) != 1 || !slices.Contains(style.Origins, origin[0]) || origin[0] == "*" {
+	if len(origin) != 1 || !slices.Contains(style.Origins, origin[0]) || origin[0] == "*" || origin[0] == "null" {
 		return
 	}
 	h["Access-Control-Allow-Origin"] = []string{origin[0]}

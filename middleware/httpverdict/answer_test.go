@@ -155,9 +155,14 @@ func TestFallback(t *testing.T) {
 			t.Errorf("status %d: got %d, want that of the kind", status, w.Code)
 		}
 	}
-	v.Fallback = &Fallback{Status: 204}
-	if w = answered(v); w.Code != 204 || w.Header()["Content-Length"] != nil || w.Header()["Content-Type"] != nil {
-		t.Errorf("204: got %d %v", w.Code, w.Header())
+	for _, status := range []int{204, 205, 304} {
+		v.Fallback = &Fallback{Status: status, ContentType: "text/plain", Body: []byte("none of this")}
+		if w = answered(v); w.Code != status || w.Header()["Content-Length"] != nil || w.Header()["Content-Type"] != nil || w.Body.Len() != 0 {
+			t.Errorf("%d: got %d %v %q", status, w.Code, w.Header(), w.Body)
+		}
+		if a := (Renderer{}).Answer(nil, v); a.Body != nil {
+			t.Errorf("%d: other fronts get the body %q", status, a.Body)
+		}
 	}
 }
 
@@ -233,6 +238,7 @@ func TestOrigins(t *testing.T) {
 		{"another case", []string{shop}, []string{"https://SHOP.example"}, "", []string{"Accept-Language", "Origin"}},
 		{"null", []string{shop}, []string{"null"}, "", []string{"Accept-Language", "Origin"}},
 		{"twice", []string{shop}, []string{shop, shop}, "", []string{"Accept-Language", "Origin"}},
+		{"null, configured", []string{"null"}, []string{"null"}, "", []string{"Accept-Language", "Origin"}},
 		{"everybody", []string{"*"}, []string{"*"}, "", []string{"Accept-Language", "Origin"}},
 		{"everybody else", []string{"*"}, []string{shop}, "", []string{"Accept-Language", "Origin"}},
 	} {

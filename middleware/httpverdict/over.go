@@ -109,7 +109,7 @@ func VerifyOver(key []byte, r *Request, now time.Time, maxAge time.Duration) (Ov
 	if err := m.parse(text); err != nil {
 		return OverMark{}, err
 	}
-	if age := now.Sub(m.At); age > maxAge || -age > maxAge {
+	if age := now.Sub(m.At); age.Abs() > maxAge {
 		return OverMark{}, badMark("it is not of this time")
 	}
 	return m, nil

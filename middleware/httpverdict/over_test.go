@@ -63,6 +63,7 @@ func TestVerifyOver(t *testing.T) {
 		{"clock behind", "0123456789abcdef", "POST", "shop.example", "/pay", text, at.Add(-time.Minute), nil},
 		{"too old", "0123456789abcdef", "POST", "shop.example", "/pay", text, at.Add(61 * time.Second), ErrBadMark},
 		{"from the future", "0123456789abcdef", "POST", "shop.example", "/pay", text, at.Add(-61 * time.Second), ErrBadMark},
+		{"in no time", "0123456789abcdef", "POST", "shop.example", "/pay", text, time.Time{}.AddDate(-400, 0, 0), ErrBadMark},
 		{"another key", "0123456789abcdeX", "POST", "shop.example", "/pay", text, at, ErrBadMark},
 		{"short key", "0123456789abcde", "POST", "shop.example", "/pay", text, at, ErrBadMark},
 		{"another method", "0123456789abcdef", "PUT", "shop.example", "/pay", text, at, ErrBadMark},

@@ -83,11 +83,14 @@ func (b *PeekedBody) settle(result error) {
 	}
 }
 
+// firstLook is how much room a body gets that has announced its length: it may never come.
+const firstLook = 4 << 10
+
 // readAhead reads until it knows whether the body has more than most bytes, or until nobody waits for that any more.
 func (b *PeekedBody) readAhead(most int) {
 	size := min(most+1, 512)
 	if b.length >= 0 {
-		size = int(b.length) + 1 // one more meets the end
+		size = min(int(b.length)+1, firstLook) // one more meets the end
 	}
 	ahead := make([]byte, 0, size)
 	var end error

@@ -161,3 +161,29 @@ func TestPeekLosesNothing(t *testing.T) {
 		})
 	}
 }
+
+// What a client announces and does not send takes no memory.
+func TestAnnouncedBodyTakesNoRoom(t *testing.T) {
+	came, body := io.Pipe()
+	defer body.Close()
+	room := make(chan int, 1)
+	b := NewPeekedBody(io.NopCloser(readerFunc(func(p []byte) (int, error) {
+		select {
+		case room <- len(p):
+		default:
+		}
+		return came.Read(p)
+	})), 64<<10, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.Peek(ctx, 64<<10); err != context.Canceled {
+		t.Errorf("%v", err)
+	}
+	if n := <-room; n > firstLook {
+		t.Errorf("room for %d bytes before any has come", n)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

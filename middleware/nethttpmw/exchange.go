@@ -4,6 +4,8 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 	"github.com/headgate-io/headgate/middleware/stale"
@@ -43,7 +45,7 @@ func (x *exchange) apply(w http.ResponseWriter) {
 		x.front.next.ServeHTTP(w, x.request())
 		return
 	}
-	defer keeping.End(false) // unless it has ended as it should
+	defer keeping.Close()
 	x.rec.keep = &keep{taking: keeping}
 	x.front.next.ServeHTTP(w, x.request())
 	x.rec.kept(x.r.Context())
@@ -95,10 +97,32 @@ func (x *exchange) request() *http.Request {
 		delete(h, overWithUnderscore)
 		if x.verdict.Over != "" {
 			h[httpverdict.HeaderOver] = []string{x.verdict.Over}
+			keepOption(h)
 		}
 		own().Header = h
 	}
 	return out
+}
+
+// keepOption takes the mark's name out of Connection: a proxy behind the handler would take the mark away because its client
+// has said so.
+func keepOption(h http.Header) {
+	lines := h["Connection"]
+	if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(strings.ToLower(line), "headgate") }) {
+		return
+	}
+	kept := make([]string, 0, len(lines))
+	for _, line := range lines {
+		for option := range strings.SplitSeq(line, ",") {
+			if option = strings.TrimSpace(option); option != "" && !strings.EqualFold(option, httpverdict.HeaderOver) {
+				kept = append(kept, option)
+			}
+		}
+	}
+	h["Connection"] = []string{strings.Join(kept, ", ")}
+	if len(kept) == 0 {
+		delete(h, "Connection")
+	}
 }
 
 // overWithUnderscore is what CGI and WSGI applications behind the handler would take for the mark.

@@ -35,6 +35,7 @@ func (r *recorder) letGo() error {
 	r.keep.held = false
 	n, err := r.ResponseWriter.Write(r.keep.taking.Bytes())
 	r.bytes += int64(n)
+	r.keep.taking.Forget()
 	return err
 }
 

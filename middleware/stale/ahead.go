@@ -62,6 +62,9 @@ func (b *aheadBody) Read(p []byte) (int, error) {
 			b.off += n
 			return n, nil
 		}
+		if b.over {
+			b.k.Forget()
+		}
 		switch {
 		case !b.over:
 			b.more.Wait()

@@ -15,8 +15,9 @@ const (
 	byWaiting = "headgate; fwd=miss; collapsed"
 )
 
-// Answer is a kept answer that a request may have.
+// Answer is a kept answer that a request may have. It must be written, once: until then it takes memory.
 type Answer struct {
+	c       *Cache
 	variant *variant
 	age     time.Duration
 	how     string
@@ -27,6 +28,7 @@ func (a *Answer) Age() time.Duration { return a.age }
 
 // Write answers a request. Headers that w has already stay where the answer has none of that name; Vary is added to.
 func (a *Answer) Write(w http.ResponseWriter, r *http.Request) {
+	defer a.c.taken(a.variant)
 	v, h := a.variant, w.Header()
 	for name, values := range v.header {
 		switch {
@@ -48,7 +50,7 @@ func (a *Answer) Write(w http.ResponseWriter, r *http.Request) {
 	h["Content-Length"] = []string{strconv.Itoa(len(v.body))}
 	w.WriteHeader(v.status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(v.body) // the client has gone: nobody is left to tell
+		_, _ = w.Write(v.body) // on an error the client has gone: nobody is left to tell
 	}
 }
 

@@ -40,5 +40,6 @@ func BenchmarkLead(b *testing.B) {
 		k.Header(200, h)
 		k.Write(body)
 		k.End(true)
+		k.Close()
 	}
 }

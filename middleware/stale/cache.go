@@ -8,7 +8,7 @@
 //     values of what Vary names. An answer that is not for everybody is given to the same Authorization and Cookie only, for
 //     an identity may be an address that many share; one for everybody is given to requests with an Authorization if its own
 //     had one, and else to those without. Headers that say where a request came from, such as X-Forwarded-Host, count as parts
-//     of its address.
+//     of its address. A request whose header names another method has no part in it.
 //   - How old: the Age that it came with and the time since its request was sent, together at most the verdict's MaxAge.
 //
 // It is no HTTP cache: an allowed request goes to the service, however young the kept answer is, unless an identical one is
@@ -39,9 +39,11 @@ const (
 // Config bounds a Cache. The zero value is ready to use.
 type Config struct {
 	// MaxBytes is how much memory the kept answers may take together, those least recently used going first; 0 stands for
-	// DefaultMaxBytes. Answers that are on their way may take a quarter of it more.
+	// DefaultMaxBytes. Answers that are on their way may take a quarter of it more: those that are being taken down until their
+	// client has them, and those that have lost their place while clients still read them. What finds no room is not kept.
 	MaxBytes int64
 	// MaxAnswer is how many bytes the body of a kept answer may have; 0 stands for DefaultMaxAnswer. It is at most MaxBytes/4.
+	// Its header may have 64 kB.
 	MaxAnswer int64
 	// MaxWaiting is how many requests may wait for the answers of others at a time, all together; 0 stands for
 	// DefaultMaxWaiting. Further ones go to the service.
@@ -55,7 +57,7 @@ type Config struct {
 // Cache keeps answers. It is safe for concurrent use.
 type Cache struct {
 	cfg    Config
-	taking atomic.Int64 // bytes of answers that are on their way
+	taking atomic.Int64 // bytes of bodies that are on their way, and not among the kept
 
 	mu      sync.Mutex
 	kept    map[key][]*list.Element // of *variant, the newest last
@@ -139,14 +141,33 @@ func (c *Cache) find(q *Query, k key, how string) *Answer {
 		v := elements[i].Value.(*variant)
 		if age := v.age(c.cfg.Now()); age <= q.Stale.MaxAge && v.matches(q.Header) {
 			c.recent.MoveToFront(elements[i])
-			return &Answer{variant: v, age: age, how: how}
+			return c.give(v, age, how)
 		}
 	}
 	return nil
 }
 
+// give returns an answer for one client. The caller holds mu.
+func (c *Cache) give(v *variant, age time.Duration, how string) *Answer {
+	v.given++
+	return &Answer{c: c, variant: v, age: age, how: how}
+}
+
+// taken notes that a client has an answer, or will not get it.
+func (c *Cache) taken(v *variant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v.given--; v.given == 0 && v.dropped {
+		v.dropped = false
+		c.taking.Add(-v.size)
+	}
+}
+
 // store keeps an answer in place of the one that its request would have got. The caller holds mu.
 func (c *Cache) store(v *variant) {
+	if v.size > c.cfg.MaxBytes/2 {
+		return // its header, since the body is bounded: not worth all others
+	}
 	elements := c.kept[v.key]
 	for _, e := range elements {
 		if e.Value.(*variant).sameRequest(v) {
@@ -168,6 +189,10 @@ func (c *Cache) store(v *variant) {
 func (c *Cache) drop(e *list.Element) {
 	v := c.recent.Remove(e).(*variant)
 	c.bytes -= v.size
+	if v.given > 0 {
+		v.dropped = true
+		c.taking.Add(v.size)
+	}
 	elements := c.kept[v.key]
 	if len(elements) == 1 {
 		delete(c.kept, v.key)

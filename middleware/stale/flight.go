@@ -10,12 +10,14 @@ import (
 
 // flight is one request at the service for whose answer others wait. The cache's mu guards it until done is closed.
 type flight struct {
-	key       flightKey
-	done      chan struct{}
-	answer    *variant // nil if there is none that others may have
-	headed    bool     // whether an answer that others may have has begun
-	landed    bool
-	followers int
+	key        flightKey
+	done       chan struct{}
+	next       chan struct{} // hands the lead to one of those that wait, when it has failed; holds one
+	answer     *variant      // nil if there is none that others may have
+	headed     bool          // whether an answer that others may have has begun
+	landed     bool
+	leaderless bool // whether the lead is in next
+	followers  int
 }
 
 // strikes counts the answers in a row that somebody has waited for in vain.
@@ -39,7 +41,7 @@ type flightKey struct {
 // Join lets an allowed request go to the service, or gives it the answer of an identical one. Of its two results
 //
 //   - the Answer is to be given, if there is one;
-//   - else the request goes to the service, and its answer is taken down if there is a Keeping, whose End must be called.
+//   - else the request goes to the service, and its answer is taken down if there is a Keeping, whose Close must be called.
 //
 // While an identical request is at the service, a request gets the answer that is kept, and waits if there is none. When the
 // other has failed it takes its place, or waits for the one that does. It does not wait any more, and goes to the service, when it
@@ -57,8 +59,8 @@ func (c *Cache) Join(ctx context.Context, q *Query) (*Answer, *Keeping) {
 	patience := time.NewTimer(c.cfg.Wait)
 	defer patience.Stop()
 	for ; f != nil; f, a, keeping = c.board(q, k) {
-		if a, again := c.await(ctx, q, f, patience.C); !again {
-			return a, nil
+		if a, keeping, again := c.await(ctx, q, f, patience.C); !again {
+			return a, keeping
 		}
 	}
 	return a, keeping
@@ -77,11 +79,9 @@ func (c *Cache) board(q *Query, k key) (*flight, *Answer, *Keeping) {
 	fk := c.flightKey(q, k)
 	f := c.flights[fk]
 	if f == nil {
-		f = &flight{key: fk, done: make(chan struct{})}
+		f = &flight{key: fk, done: make(chan struct{}), next: make(chan struct{}, 1)}
 		c.flights[fk] = f
-		own := *q
-		own.Header = maps.Clone(q.Header) // handlers may change theirs
-		return nil, nil, &Keeping{c: c, q: &own, flight: f, born: c.cfg.Now()}
+		return nil, nil, c.lead(q, f)
 	}
 	if a := c.find(q, k, byRefresh); a != nil {
 		return nil, a, nil
@@ -94,11 +94,20 @@ func (c *Cache) board(q *Query, k key) (*flight, *Answer, *Keeping) {
 	return f, nil, nil
 }
 
-// await waits for a flight. again says that the request must look for another one.
-func (c *Cache) await(ctx context.Context, q *Query, f *flight, patience <-chan time.Time) (a *Answer, again bool) {
-	late := false
+// lead makes a request the one at the service.
+func (c *Cache) lead(q *Query, f *flight) *Keeping {
+	own := *q
+	own.Header = maps.Clone(q.Header) // handlers may change theirs
+	return &Keeping{c: c, q: &own, flight: f, born: c.cfg.Now()}
+}
+
+// await waits for a flight, or for its lead. again says that the request must look for another one.
+func (c *Cache) await(ctx context.Context, q *Query, f *flight, patience <-chan time.Time) (a *Answer, k *Keeping, again bool) {
+	leads, late := false, false
 	select {
 	case <-f.done:
+	case <-f.next:
+		leads = true
 	case <-patience:
 		late = true
 	case <-ctx.Done():
@@ -106,23 +115,41 @@ func (c *Cache) await(ctx context.Context, q *Query, f *flight, patience <-chan 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting--
-	if !f.landed {
-		f.followers--
-		if late && f.headed { // a stream, it may go on for ever
-			c.unkept[f.key.key] = strikes{n: enough - 1}
-			c.strike(f.key.key)
-		}
-		return nil, false
+	f.followers--
+	switch {
+	case leads:
+		f.leaderless = false
+		return nil, c.lead(q, f), false
+	case f.landed:
+		a, again = c.share(q, f.answer)
+		return a, nil, again && !late && ctx.Err() == nil
 	}
-	v := f.answer
+	c.stay(f, late)
+	return nil, nil, false
+}
+
+// stay notes that one has left who waited. The caller holds mu.
+func (c *Cache) stay(f *flight, late bool) {
+	if late && f.headed { // a stream, it may go on for ever
+		c.unkept[f.key.key] = strikes{n: enough - 1}
+		c.strike(f.key.key)
+	}
+	if f.leaderless && f.followers == 0 {
+		c.end(f)
+	}
+}
+
+// share gives a request the answer that it has waited for, if it may have it. again says that it may have another one. The
+// caller holds mu.
+func (c *Cache) share(q *Query, v *variant) (a *Answer, again bool) {
 	switch {
 	case v == nil:
-		return nil, !late && ctx.Err() == nil
+		return nil, true
 	case !v.matches(q.Header):
 		return nil, v.status != http.StatusNotModified // what is kept now tells by what answers differ
 	}
 	if age := v.age(c.cfg.Now()); age <= q.Stale.MaxAge {
-		return &Answer{variant: v, age: age, how: byWaiting}, false
+		return c.give(v, age, byWaiting), false
 	}
 	return nil, false // it came from the service too old
 }
@@ -145,23 +172,36 @@ func (c *Cache) flightKey(q *Query, k key) flightKey {
 	return fk
 }
 
-// land ends a flight. v is its answer, nil for none that others may have; struck says that there was one of that kind.
+// land ends a flight, or hands the lead on: one at a time wakes up while a service is in trouble. v is the answer, nil for none
+// that others may have; struck says that there was one of that kind.
 func (c *Cache) land(k *Keeping, v *variant, struck bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := k.flight
-	delete(c.flights, f.key)
-	f.answer, f.landed = v, true
-	switch {
-	case v == nil && struck && f.followers > 0:
+	if struck && f.followers > 0 {
 		c.strike(f.key.key)
+	}
+	switch {
 	case v == nil:
+		if f.followers > 0 && c.unkept[f.key.key].n < enough {
+			f.headed, f.leaderless = false, true
+			f.next <- struct{}{} // there is room: whoever leads has taken what was in it
+			return
+		}
 	case v.status == http.StatusNotModified:
 		c.freshen(k.q, v)
 	default:
 		delete(c.unkept, v.key)
 		c.store(v)
 	}
+	f.answer = v
+	c.end(f)
+}
+
+// end lets go who waits. The caller holds mu.
+func (c *Cache) end(f *flight) {
+	delete(c.flights, f.key)
+	f.landed = true
 	close(f.done)
 }
 

@@ -39,7 +39,7 @@ func (p *page) serve(ctx context.Context, c *Cache, q *Query) string {
 	case <-time.After(p.takes):
 	case <-ctx.Done():
 		if k != nil {
-			k.End(false)
+			k.Close()
 		}
 		return "left"
 	}
@@ -51,6 +51,7 @@ func (p *page) serve(ctx context.Context, c *Cache, q *Query) string {
 		k.Write([]byte(body))
 	}
 	k.End(true)
+	k.Close()
 	return body
 }
 

@@ -54,6 +54,7 @@ func fill(t *testing.T, c *Cache, q *Query, status int, body string, h http.Head
 		k.Write([]byte(body))
 	}
 	k.End(true)
+	k.Close()
 }
 
 // got writes an answer out; the status is 0 if there is none.

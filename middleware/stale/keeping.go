@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// Keeping takes an answer down while it is given. Header comes first, then Write for every part of the body, then End. It is
-// safe for concurrent use, but for the order of what is written.
+// Keeping takes an answer down while it is given. Header comes first, then Write for every part of the body, then End, and
+// Close when the client has the answer. It is safe for concurrent use, but for the order of what is written.
 type Keeping struct {
 	c      *Cache
 	q      *Query
 	flight *flight
 	born   time.Time
 
-	mu     sync.Mutex
-	over   bool     // whether the flight has landed
-	answer *variant // nil until there is a header
-	length int64    // of the body as announced, -1 for unknown
-	body   []byte
+	mu      sync.Mutex
+	over    bool     // whether the flight has landed
+	answer  *variant // nil until there is a header
+	length  int64    // of the body as announced, -1 for unknown
+	body    []byte
+	counted int64 // bytes of it that count as being on their way
 }
 
 // Header notes the beginning of an answer, with the header as the service gave it. It reports whether the answer is being
@@ -48,8 +49,6 @@ func (k *Keeping) Header(status int, h http.Header) bool {
 	case status == http.StatusNotModified || k.length == 0:
 		k.landWhole()
 		return false
-	case k.length > 0:
-		k.body = make([]byte, 0, min(k.length, pieces))
 	}
 	k.c.begun(k.flight)
 	return true
@@ -63,18 +62,40 @@ func (k *Keeping) Write(p []byte) bool {
 	if k.over || k.answer == nil {
 		return false
 	}
-	n := int64(len(p))
-	size := int64(len(k.body)) + n
-	if size > k.c.cfg.MaxAnswer || k.length >= 0 && size > k.length {
-		k.land(nil, true)
-		return false
-	}
-	if k.c.taking.Add(n) > k.c.cfg.MaxBytes/4 {
-		k.c.taking.Add(-n)
+	size := int64(len(k.body) + len(p))
+	if size > k.c.cfg.MaxAnswer || k.length >= 0 && size > k.length || !k.grow(size) {
 		k.land(nil, true)
 		return false
 	}
 	k.body = append(k.body, p...)
+	return true
+}
+
+// grow makes room for a body of that size, unless too much is on its way.
+func (k *Keeping) grow(size int64) bool {
+	room := int64(cap(k.body))
+	if size <= room {
+		return true
+	}
+	room = max(size, min(2*room, k.c.cfg.MaxAnswer))
+	if k.length > 0 {
+		room = min(k.length, max(room, pieces))
+	}
+	if !k.count(room) {
+		return false
+	}
+	k.body = append(make([]byte, 0, room), k.body...)
+	return true
+}
+
+// count has that many bytes count as being on their way, unless there are too many.
+func (k *Keeping) count(bytes int64) bool {
+	more := bytes - k.counted
+	if k.c.taking.Add(more) > k.c.cfg.MaxBytes/4 && more > 0 {
+		k.c.taking.Add(-more)
+		return false
+	}
+	k.counted = bytes
 	return true
 }
 
@@ -99,6 +120,22 @@ func (k *Keeping) End(whole bool) {
 	}
 }
 
+// Close says that the client has the answer, or will not get it. It ends an answer that has not ended as not whole.
+func (k *Keeping) Close() {
+	k.End(false)
+	k.Forget()
+}
+
+// Forget says that Bytes is not needed any more. It has no effect before the end.
+func (k *Keeping) Forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.over {
+		k.body = nil
+		k.count(0)
+	}
+}
+
 // Refuse says that the answer cannot be kept, for a reason that its header does not show.
 func (k *Keeping) Refuse() {
 	k.mu.Lock()
@@ -109,16 +146,17 @@ func (k *Keeping) Refuse() {
 }
 
 func (k *Keeping) landWhole() {
-	if k.answer.body = k.body; cap(k.body) > len(k.body)+len(k.body)/4 {
-		k.answer.body = bytes.Clone(k.body)
+	if cap(k.body) > len(k.body)+len(k.body)/4 {
+		k.body = bytes.Clone(k.body)
+		k.count(int64(cap(k.body)))
 	}
+	k.answer.body = k.body
 	k.answer.measure()
 	k.land(k.answer, false)
 }
 
 func (k *Keeping) land(v *variant, struck bool) {
 	k.over = true
-	k.c.taking.Add(-int64(len(k.body)))
 	k.c.land(k, v, struck)
 }
 
@@ -137,15 +175,16 @@ func (c *Cache) freshen(q *Query, valid *variant) {
 		if !old.matches(q.Header) || !sameValidator(old.header, valid.header) {
 			continue
 		}
-		fresh := *old
-		fresh.born, fresh.before, fresh.header = valid.born, valid.before, maps.Clone(old.header)
+		fresh := &variant{
+			key: old.key, vary: old.vary, status: old.status, header: maps.Clone(old.header), body: old.body, born: valid.born, before: valid.before,
+		}
 		for _, name := range [...]string{"Cache-Control", "Date", "Expires"} {
 			if values, given := valid.header[name]; given {
 				fresh.header[name] = values
 			}
 		}
 		fresh.measure()
-		c.store(&fresh)
+		c.store(fresh)
 		return
 	}
 }

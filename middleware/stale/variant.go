@@ -12,7 +12,7 @@ import (
 // maxVary is how many headers may make answers differ.
 const maxVary = 16
 
-// variant is an answer for one set of values of what its Vary names. It is never changed.
+// variant is an answer for one set of values of what its Vary names. It is never changed, but for what the cache's mu guards.
 type variant struct {
 	key    key
 	vary   []field
@@ -22,6 +22,9 @@ type variant struct {
 	born   time.Time     // when its request was sent
 	before time.Duration // its Age at that time
 	size   int64         // bytes in memory
+
+	given   int  // to how many clients at the moment; guarded by mu
+	dropped bool // whether it counts as being on its way to them; guarded by mu
 }
 
 // field is a header of a request, with its lines joined; absent tells it from an empty one.
@@ -51,17 +54,25 @@ func (v *variant) matches(request http.Header) bool {
 // sameRequest tells whether another answer is for the same requests.
 func (v *variant) sameRequest(other *variant) bool { return slices.Equal(v.vary, other.vary) }
 
+// maxHeader is how many bytes the header of an answer may have.
+const maxHeader = 64 << 10
+
+// length is about how much memory a header takes.
+func length(h http.Header) (size int) {
+	for name, values := range h {
+		size += len(name) + 64
+		for _, value := range values {
+			size += len(value) + 16
+		}
+	}
+	return size
+}
+
 // overhead is about what an answer costs beside its texts.
 const overhead = 1024
 
 func (v *variant) measure() {
-	size := overhead + cap(v.body) + len(v.key.host) + len(v.key.path) + len(v.key.query) + len(v.key.identity) + len(v.key.origin)
-	for name, values := range v.header {
-		size += len(name) + 64
-		for _, value := range values {
-			size += len(value)
-		}
-	}
+	size := overhead + cap(v.body) + length(v.header)
 	for _, f := range v.vary {
 		size += len(f.name) + len(f.value)
 	}
@@ -81,6 +92,9 @@ func newVariant(q *Query, k key, status int, h http.Header, born time.Time) *var
 	}
 	vary, ok := varyOf(q.Header, h)
 	if !ok {
+		return nil
+	}
+	if length(h) > maxHeader {
 		return nil
 	}
 	v := &variant{key: k, vary: vary, status: status, header: cleanHeader(h), born: born}
@@ -116,7 +130,7 @@ func forOthers(k key, h http.Header) bool {
 			public = true
 		}
 	}
-	return !noStore && (k.identity != "" || !private && (public || !k.authorized))
+	return !noStore && (!k.public || !private && (public || !k.authorized))
 }
 
 // varyOf returns the headers on which an answer depends. An encoded body and permission for one origin depend on the
