@@ -20,7 +20,9 @@ func TestMarkReachesTheServiceBehindAProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	over := decider(func(*httpverdict.Request) *httpverdict.Verdict { return &httpverdict.Verdict{Over: "v1;real", Binding: -1} })
+	over := decider(func(*httpverdict.Request) *httpverdict.Verdict {
+		return &httpverdict.Verdict{Over: "v1;real", Binding: -1}
+	})
 	front := httptest.NewServer(mustNew(t, over, Config{})(httputil.NewSingleHostReverseProxy(target)))
 	defer front.Close()
 	for _, connection := range [][]string{nil, {"Headgate-Over"}, {"close, HEADGATE-OVER ,x"}, {"keep-alive", "headgate-over"}} {
