@@ -86,7 +86,7 @@ func TestSchemaAccepts(t *testing.T) {
 // beyondSchema are the fixtures whose faults are none of form: of YAML itself, of names that must exist, of fields that
 // exclude each other.
 func beyondSchema() []string {
-	return []string{"anchors", "control-character", "dimension-cel", "empty-lines", "forgeable", "list-values", "lists-none", "not-utf8", "response-empty", "template", "together",
+	return []string{"anchors", "control-character", "default-passes", "dimension-cel", "empty-lines", "forgeable", "list-values", "lists-none", "not-utf8", "response-empty", "template", "together",
 		"too-many-limits-everywhere", "trusted-without-proxies", "two-documents"}
 }
 

@@ -237,6 +237,10 @@ func (s scope) listRefs(n *node, name string, safe bool) []int {
 		case safe && s.p.lists[i].forgeable(s.p.dims):
 			s.fail(item.pos, "%s may not use list %q: a client can forge its dimension %s, and so let itself pass",
 				name, text, s.p.dims[s.p.lists[i].dim].name)
+		case safe && s.p.lists[i].hasDefault(s.p.dims):
+			dim := &s.p.dims[s.p.lists[i].dim]
+			s.fail(item.pos, "%s may not use list %q: it has %q, the default of dimension %s, so everybody would pass while the look-up fails",
+				name, text, clip(dim.lookUp.otherwise, 60), dim.name)
 		default:
 			refs = append(refs, i)
 		}
@@ -257,3 +261,12 @@ func (s scope) failList(at pos, name string) {
 }
 
 func (l *list) forgeable(dims []dimension) bool { return l.dim >= 0 && dims[l.dim].forgeable }
+
+// hasDefault tells whether what a look-up that fails answers is on the list.
+func (l *list) hasDefault(dims []dimension) bool {
+	if l.dim < 0 || dims[l.dim].lookUp == nil || dims[l.dim].lookUp.otherwise == "" {
+		return false
+	}
+	_, on := l.values[foldValue(&dims[l.dim], dims[l.dim].lookUp.otherwise)]
+	return on
+}
