@@ -3,6 +3,8 @@ package app
 import (
 	"crypto/rand"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate-io/headgate/memstore"
@@ -41,7 +43,7 @@ func OpenReplay(file string) (*ReplayPolicy, error) {
 	}
 	r.Policy = replay.Policy{
 		Name: file, Decider: engine, Rules: replayRules(p.Rules()), Forget: r.forget,
-		Overflowed: func() uint64 { return r.store.Stats().Overflowed }, Unlogged: unlogged(p),
+		Overflowed: func() uint64 { return r.store.Stats().Overflowed }, Unlogged: unlogged(p.Dimensions()),
 	}
 	for _, w := range p.Warnings() {
 		r.Policy.Notes = append(r.Policy.Notes, w.Message)
@@ -64,29 +66,30 @@ func (r *ReplayPolicy) forget(now time.Time) {
 	r.forgetAt = min(max(replayKeys/4, left+left/4), replayKeys-replayKeys/16)
 }
 
-// unlogged returns the dimensions that keys are built of and that access logs do not have by themselves, with where they
-// come from.
-func unlogged(p *policy.Policy) map[string]string {
-	used := map[string]bool{}
-	for _, r := range p.Rules() {
-		for _, names := range r.KeyDimensions {
-			for _, name := range names {
-				used[name] = true
+// unlogged returns the dimensions that access logs do not have by themselves.
+func unlogged(dimensions []policy.Dimension) map[string]replay.Unlogged {
+	found := map[string]replay.Unlogged{}
+	for _, d := range dimensions {
+		if from := sourceText(&d); from != "" {
+			u := replay.Unlogged{From: from, Header: d.Header}
+			switch {
+			case d.Source == "cookie" || slices.Contains(d.Inputs, "cookies"):
+				u.Header = "Cookie"
+			case d.Source == "cel":
+				u.Needs = d.Needs
 			}
-		}
-	}
-	found := map[string]string{}
-	for _, d := range p.Dimensions() {
-		if from := sourceText(d.Source); from != "" && used[d.Name] {
-			found[d.Name] = from
+			found[d.Name] = u
 		}
 	}
 	return found
 }
 
-func sourceText(source string) string {
-	switch source {
+func sourceText(d *policy.Dimension) string {
+	switch d.Source {
 	case "header":
+		if d.Header == "" {
+			return "a header of a trusted proxy"
+		}
 		return "a header"
 	case "cookie":
 		return "a cookie"
@@ -96,6 +99,13 @@ func sourceText(source string) string {
 		return "a token"
 	case "redis", "http":
 		return "a look-up"
+	case "cel":
+		switch {
+		case slices.Contains(d.Inputs, "cookies"):
+			return "an expression over cookies"
+		case len(d.Needs) > 0:
+			return "an expression over " + strings.Join(d.Needs, ", ")
+		}
 	}
 	return ""
 }
@@ -105,7 +115,7 @@ func replayRules(rules []policy.Rule) []replay.RuleInfo {
 	for i := range rules {
 		r := &rules[i]
 		infos = append(infos, replay.RuleInfo{
-			Name: r.Name, Mode: string(r.Mode), Keyed: len(r.Key) > 0, Limits: r.Limits, Settled: r.Settled,
+			Name: r.Name, Mode: string(r.Mode), Keyed: len(r.Key) > 0, Dimensions: slices.Concat(r.KeyDimensions...), Limits: r.Limits, Settled: r.Settled,
 			UnitCostMicros: r.UnitCost.Micros, Currency: r.UnitCost.Currency,
 		})
 	}

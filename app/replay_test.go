@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -263,5 +264,99 @@ func TestReplayMeasuresOpenRequests(t *testing.T) {
 	got := replayOf(t, log, true, login+"- {name: slots, limits: [concurrency 100000 ttl=1m]}\n").Suggestions
 	if !reflect.DeepEqual(got, want) || len(want) != 1 || want[0].Keys.N < 40 || want[0].Need.Max < 20 {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// TestReplaySaysWhatTheLogLacks: of a rule whose key the log cannot tell, the figures are there, and are marked.
+func TestReplaySaysWhatTheLogLacks(t *testing.T) {
+	t.Parallel()
+	log := logOf(4, 600)
+	sms := int64(0)
+	for i := range log {
+		if log[i].path == "/sms" {
+			sms++
+		}
+	}
+	const head = "version: 1\ndimensions: {phone: {json: phone}, user: {header: X-User}}\nrules:\n" +
+		"- {name: phone, match: {paths: [/sms]}, key: [phone], limits: [sliding_log 1/1m], unit_cost: 0.05 CNY, missing: "
+	const rest = "}\n- {name: page, match: {paths: [/]}, key: ['user | ip'], limits: [token_bucket 1000/s]}\n- {name: login, match: {paths: [/login]}, key: [ip], limits: [token_bucket 1000/s]}\n"
+	for missing, denied := range map[string]func(n int64) bool{
+		"deny":   func(n int64) bool { return n == sms },
+		"shared": func(n int64) bool { return n > sms/2 && n < sms },
+		"skip":   func(n int64) bool { return n == 0 },
+	} {
+		r := replayOf(t, log, false, head+missing+rest)
+		phone, page, login := &r.Rules[0], &r.Rules[1], &r.Rules[2]
+		if !denied(phone.Denied) || phone.Denied != r.Total.Denied || missing != "skip" && (phone.Requests != sms || phone.ClientsHit.N == 0) {
+			t.Errorf("missing %s: %d of %d denied, %d clients hit; %d denied in all", missing, phone.Denied, phone.Requests, phone.ClientsHit.N, r.Total.Denied)
+		}
+		if missing != "skip" && phone.Money.Spent+phone.Money.Saved-float64(sms)*0.05 > 1e-9 {
+			t.Errorf("missing %s: %+v of %d", missing, phone.Money, sms)
+		}
+		if !slices.Equal(phone.Lacks, []string{"phone"}) || !slices.Equal(page.Lacks, []string{"user"}) || login.Lacks != nil {
+			t.Errorf("missing %s: lacks %v, %v, %v", missing, phone.Lacks, page.Lacks, login.Lacks)
+		}
+		var text strings.Builder
+		if err := r.WriteText(&text); err != nil || strings.Contains(text.String(), "* phone: the log has no phone, of which the key is made") != (missing != "skip") {
+			t.Errorf("missing %s: %v\n%s", missing, err, text.String())
+		}
+	}
+}
+
+// TestReplayCountsMarks: what a rule lets through over its limit is neither denied nor lost.
+func TestReplayCountsMarks(t *testing.T) {
+	t.Parallel()
+	log := logOf(5, 900)
+	r := replayOf(t, log, true, "version: 1\nrules:\n- {name: a, key: [ip], limits: [fixed_window 5/1m], on_deny: {action: mark}}\n")
+	a := &r.Rules[0]
+	if r.Total.Denied != 0 || a.Denied != 0 || a.Marked == 0 || a.Marked != r.Total.Marked || a.Marked != a.Over {
+		t.Errorf("%d denied, %d marked by the rule, %d over, %d marked in all", r.Total.Denied, a.Marked, a.Over, r.Total.Marked)
+	}
+}
+
+// TestReplayFindsDimensionsInHeaders: a dimension is there if the log has its header, or what it is made of.
+func TestReplayFindsDimensionsInHeaders(t *testing.T) {
+	t.Parallel()
+	const head = "version: 1\nclients: {trusted_proxies: [192.0.2.0/24]}\ndimensions:\n" +
+		"  agent: {header: User-Agent}\n  app: {header: X-App}\n  user: {header: X-User, trusted: true}\n  did: {cookie: did}\n" +
+		"  both: {cel: 'dim.agent + dim.app'}\n  crumb: {cel: 'request.cookies[\"c\"]'}\n  where: {cel: 'request.path'}\nrules:\n"
+	rules := ""
+	for _, name := range []string{"agent", "app", "user", "did", "both", "crumb", "where"} {
+		rules += "- {name: " + name + ", key: [" + name + "], limits: [token_bucket 1000/s]}\n"
+	}
+	const line = `{"time":"2026-01-01T00:00:00Z","ip":"192.0.2.1","method":"GET","path":"/","http_user_agent":"x","app":"web","u":"ann"}` + "\n"
+	for fields, want := range map[string][]string{
+		"":                  {"app", "both", "crumb", "did", "user"},
+		"header.X-App=app":  {"crumb", "did", "user"},
+		"dim.app=app":       {"crumb", "did", "user"},
+		"header.X-User=u":   {"app", "both", "crumb", "did", "user"},
+		"dim.user=u":        {"app", "both", "crumb", "did"},
+		"dim.both=app":      {"app", "crumb", "did", "user"},
+		"header.Cookie=app": {"app", "both", "user"},
+	} {
+		file := filepath.Join(t.TempDir(), "policy.yaml")
+		if err := os.WriteFile(file, []byte(head+rules), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := OpenReplay(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mapping, err := replay.ParseFields(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := replay.Run(t.Context(), replay.Config{Policy: p.Policy, Files: []string{replay.Stdin}, Stdin: strings.NewReader(line), Fields: mapping, Window: -1})
+		if err := errors.Join(err, p.Close()); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for i := range r.Rules {
+			got = append(got, r.Rules[i].Lacks...)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: lacks %v, want %v", fields, got, want)
+		}
 	}
 }

@@ -161,6 +161,10 @@ type Dimension struct {
 	Name string
 	// Source is "ip", "route", "method", "path", "host", "header", "cookie", "query", "json", "jwt", "cel", "redis" or "http".
 	Source string
+	// Header is the header that it is read from whoever sends it, "" for another source and for a trusted header.
+	Header string
+	// Needs are the dimensions that it is made of, and Inputs what else an expression reads, as [Rule.WhenInputs] says.
+	Needs, Inputs []string
 	// Forgeable tells that a client can choose the value freely.
 	Forgeable bool
 	// Bits is how much of an IPv6 address counts, for addresses.

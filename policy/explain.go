@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
@@ -14,7 +15,7 @@ func (e *Engine) explain(s *scratch, v *httpverdict.Verdict) {
 	for i := range s.applied {
 		a := &s.applied[i]
 		rule := &s.p.rules[a.rule]
-		m := httpverdict.Match{Rule: rule.name, Key: s.readableKey(rule, a), Shadow: rule.shadow, Cost: a.cost}
+		m := httpverdict.Match{Rule: rule.name, Key: s.readableKey(rule, a), Shadow: rule.shadow, Cost: a.cost, Over: slices.Contains(s.over, rule.name)}
 		switch {
 		case a.dropped:
 			m.Skipped = "its store has failed"

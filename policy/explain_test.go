@@ -48,6 +48,24 @@ rules:
 	}
 }
 
+// TestExplainMarks: of a rule that lets pass with a mark, the outcomes alone would say that there was room.
+func TestExplainMarks(t *testing.T) {
+	e := mustEngine(t, `
+version: 1
+rules:
+  - {name: pay, key: [ip], limits: [fixed_window 2/1h], on_deny: {action: mark}}
+  - {name: site, limits: [fixed_window 9/1h]}
+`, newMemory(t), EngineConfig{Explain: true, MarkKey: []byte("sixteen bytes or more")})
+	for i := range 4 {
+		v := e.At(noon).Decide(t.Context(), from("192.0.2.1", "GET /"))
+		for _, m := range v.Matches {
+			if want := m.Rule == "pay" && i >= 2; !v.Allowed() || m.Over != want || want != (v.Over != "" && m.Rule == "pay") {
+				t.Errorf("request %d, rule %s: over %v, want %v", i, m.Rule, m.Over, want)
+			}
+		}
+	}
+}
+
 // TestOnlyExplainingSettlesDenials: a front that is not told of denials owes them nothing.
 func TestOnlyExplainingSettlesDenials(t *testing.T) {
 	e := mustEngine(t, `

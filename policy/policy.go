@@ -151,6 +151,15 @@ func (p *Policy) Dimensions() []Dimension {
 	for i := range p.dims {
 		d := &p.dims[i]
 		out[i] = Dimension{Name: d.name, Source: dimensionSources[d.kind], Forgeable: d.forgeable, Bits: d.bits}
+		if d.kind == dimHeader && !d.trusted {
+			out[i].Header = d.source
+		}
+		if d.cel != nil {
+			out[i].Inputs = d.cel.Inputs()
+		}
+		for _, need := range d.needs {
+			out[i].Needs = append(out[i].Needs, p.dims[need].name)
+		}
 	}
 	return out
 }

@@ -21,7 +21,9 @@ func (j *judge) report(log *logCount, files []FileReport, interrupted bool) *Rep
 	from, points := j.closeUp.end()
 	r.Busiest = j.seriesReport(from, 1, points)
 	for _, t := range j.now.tally.rules {
-		r.Rules = append(r.Rules, t.report())
+		rule := t.report()
+		rule.Lacks = j.now.lacks(&t.info)
+		r.Rules = append(r.Rules, rule)
 		r.Suggestions = append(r.Suggestions, t.suggestions()...)
 	}
 	if j.before != nil {
@@ -146,15 +148,40 @@ func (j *judge) notes(log *logCount, r *Report) []string {
 	return notes
 }
 
+// lacks returns the dimensions of a rule's key that no line has.
+func (s *side) lacks(info *RuleInfo) (names []string) {
+	for _, name := range info.Dimensions {
+		if !slices.Contains(names, name) && s.lacking(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// lacking tells whether no line has a dimension, or what it is made of.
+func (s *side) lacking(name string) bool {
+	u, ok := s.policy.Unlogged[name]
+	switch {
+	case !ok || s.set[name] || s.given[u.Header]:
+		return false
+	case len(u.Needs) > 0:
+		return slices.ContainsFunc(u.Needs, s.lacking) // a policy's dimensions make no circle
+	}
+	return true
+}
+
 func (s *side) notes(durations bool) []string {
 	var notes []string
 	name := shown(s.policy.Name, 200)
 	say := func(format string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(format, args...)) }
-	for _, dim := range slices.Sorted(maps.Keys(s.policy.Unlogged)) {
-		if !s.set[dim] {
-			say("dimension %s comes from %s, and no line has it: its rules do as missing says (--fields dim.%s=FIELD).",
-				strconv.Quote(dim), s.policy.Unlogged[dim], dim)
-		}
+	var lacking []string
+	for i := range s.policy.Rules {
+		lacking = append(lacking, s.lacks(&s.policy.Rules[i])...)
+	}
+	slices.Sort(lacking)
+	for _, dim := range slices.Compact(lacking) {
+		say("dimension %s comes from %s, and no line has it: its rules do as missing says (--fields dim.%s=FIELD).",
+			strconv.Quote(dim), s.policy.Unlogged[dim].From, dim)
 	}
 	for _, n := range s.policy.Notes {
 		say("%s", shown(n, 400))

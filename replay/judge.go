@@ -34,11 +34,17 @@ type side struct {
 	at     int64
 	users  bool            // the policy has a dimension "user"
 	set    map[string]bool // unlogged dimensions that a line has set all the same
+	given  map[string]bool // headers of unlogged dimensions, and whether a line had them
 	open   openRequests
 }
 
 func newSide(p *Policy) *side {
-	s := &side{policy: p, tally: newSideTally(p.Rules), at: math.MinInt64, set: map[string]bool{}}
+	s := &side{policy: p, tally: newSideTally(p.Rules), at: math.MinInt64, set: map[string]bool{}, given: map[string]bool{}}
+	for _, u := range p.Unlogged {
+		if u.Header != "" {
+			s.given[u.Header] = false
+		}
+	}
 	if known, ok := p.Decider.(interface{ HasDimension(name string) bool }); ok {
 		s.users = known.HasDimension("user")
 	}
@@ -154,6 +160,11 @@ func (s *side) judge(ctx context.Context, e *entry, r *httpverdict.Request, clie
 	for name := range r.Dimensions {
 		if name != "ip" && !s.set[name] {
 			s.set[name] = true
+		}
+	}
+	for name := range s.given {
+		if len(r.Header[name]) > 0 {
+			s.given[name] = true
 		}
 	}
 	if e.at != s.at || s.view == nil {

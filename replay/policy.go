@@ -20,10 +20,20 @@ type Policy struct {
 	Forget func(now time.Time)
 	// Overflowed, if not nil, tells how many charges had no state of their own for want of room.
 	Overflowed func() uint64
-	// Unlogged are dimensions that logs do not have by themselves, with where they come from, such as "a cookie".
-	Unlogged map[string]string
+	// Unlogged are dimensions that logs do not have by themselves, by name.
+	Unlogged map[string]Unlogged
 	// Notes is what a reader of the report must know of the policy.
 	Notes []string
+}
+
+// Unlogged says why logs do not have a dimension by themselves.
+type Unlogged struct {
+	// From is where it comes from, such as "a cookie".
+	From string
+	// Header is the header that gives it, where there is one.
+	Header string
+	// Needs, if there are any, are the dimensions that it is made of: it lacks if one of them does.
+	Needs []string
 }
 
 // RuleInfo is what a report needs to know of a rule.
@@ -33,6 +43,8 @@ type RuleInfo struct {
 	Mode string
 	// Keyed tells that the rule has a key: otherwise all requests share one bucket.
 	Keyed bool
+	// Dimensions are those that the key is built of.
+	Dimensions []string
 	// Limits are those that are in force when no override and no schedule changes them.
 	Limits []headgate.Limit
 	// Settled tells that the rule is charged when the answer is known.

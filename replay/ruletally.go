@@ -65,11 +65,11 @@ func (t *ruleTally) see(r *judged, m *httpverdict.Match) {
 	switch {
 	case r.watched(t.info.Name):
 		t.shadowDenied++
-	case !m.Shadow && overLimit(m):
+	case !m.Shadow && (m.Over || overLimit(m)):
 		t.over++
-		if r.allowed {
-			t.marked++
-		}
+	}
+	if m.Over && r.allowed {
+		t.marked++
 	}
 	if r.allowed {
 		t.after.add(r.at)
@@ -81,13 +81,26 @@ func (t *ruleTally) see(r *judged, m *httpverdict.Match) {
 	}
 }
 
+// refuse counts a request that the rule denied without a look at a limit.
+func (t *ruleTally) refuse(r *judged) {
+	t.requests++
+	t.before.add(r.at)
+	t.denied++
+	t.saved++
+	t.clientHit(r, true)
+}
+
 // seeWho counts whose request it was.
 func (t *ruleTally) seeWho(r *judged, m *httpverdict.Match) {
 	hit := !r.allowed && r.rule == t.info.Name || r.watched(t.info.Name)
+	t.clientHit(r, hit)
+	t.seeKey(r, m, hit)
+}
+
+func (t *ruleTally) clientHit(r *judged, hit bool) {
 	if was, known := t.clients.items[r.client]; t.clients.wants(r.client) && (!known || hit && !was) {
 		t.clients.put(r.client, hit)
 	}
-	t.seeKey(r, m, hit)
 }
 
 func (t *ruleTally) seeKey(r *judged, m *httpverdict.Match, hit bool) {

@@ -73,16 +73,21 @@ func (t *sideTally) see(r *judged, v *httpverdict.Verdict) {
 	if v.Matches == nil && len(v.Limits) > 0 {
 		t.unexplained++
 	}
+	explained := false
 	for i := range v.Matches {
 		m := &v.Matches[i]
 		if m.Skipped != "" {
 			continue
 		}
+		explained = explained || m.Rule == r.rule
 		if rule := t.rule(m.Rule); rule != nil {
 			if rule.see(r, m); !t.totals {
 				rule.seeWho(r, m)
 			}
 		}
+	}
+	if rule := t.byName[r.rule]; !r.allowed && !explained && rule != nil { // for want of a dimension, before there was a key
+		rule.refuse(r)
 	}
 }
 

@@ -161,6 +161,11 @@ func (t *textWriter) rules(r *Report) {
 			fmt.Fprintf(w, "  %s\t\t%s\n", l.Name, grouped(l.Denied))
 		}
 	})
+	for i := range r.Rules {
+		if x := &r.Rules[i]; len(x.Lacks) > 0 && x.Requests > 0 {
+			t.say("  * %s: the log has no %s, of which the key is made: its figures say little", x.Rule, strings.Join(x.Lacks, ", "))
+		}
+	}
 }
 
 // deniedText is what the rule denied, for a shadow rule in brackets what it would have, and what it let through with a mark.
@@ -182,10 +187,14 @@ func (x *RuleReport) moneyText() string {
 }
 
 func (x *RuleReport) label() string {
+	label := x.Rule
 	if x.Mode != "enforce" {
-		return x.Rule + " [" + x.Mode + "]"
+		label += " [" + x.Mode + "]"
 	}
-	return x.Rule
+	if len(x.Lacks) > 0 && x.Requests > 0 {
+		label += " *"
+	}
+	return label
 }
 
 func (t *textWriter) keys(r *Report) {

@@ -131,6 +131,7 @@ func TestMessages(t *testing.T) {
 		"check-nothing":         {args: []string{"check"}},
 		"test-pass":             {args: []string{"test", "pass.test"}},
 		"test-pass-verbose":     {args: []string{"test", "-v", "pass.test"}},
+		"test-marks-verbose":    {args: []string{"test", "-v", "marks.test"}},
 		"test-fail":             {args: []string{"test", "pass.test", "fail.test"}},
 		"test-fail-json":        {args: []string{"test", "--json", "pass.test", "fail.test"}},
 		"test-syntax":           {args: []string{"test", "pass.test", "syntax.test", "missing.test"}},

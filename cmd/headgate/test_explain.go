@@ -57,6 +57,9 @@ func explainMatch(w io.Writer, m *httpverdict.Match) {
 	if m.Shadow {
 		name += " (shadow)"
 	}
+	if m.Over {
+		name += " (over it, marked)"
+	}
 	if m.Skipped != "" {
 		fmt.Fprintf(w, "%s\tdoes not apply: %s\n", name, m.Skipped)
 		return

@@ -161,6 +161,9 @@ type Match struct {
 	Key string
 	// Shadow tells that the rule only watches.
 	Shadow bool
+	// Over tells that a limit had no room and the rule lets the request pass with a mark. The outcomes are then those of
+	// charging what was left.
+	Over bool
 	// Cost is what it was charged, or is to be checked for.
 	Cost int64
 	// Limits are the limits in force and their outcomes, which are empty if the store was not asked.
