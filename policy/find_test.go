@@ -142,10 +142,10 @@ func TestLookupsLeadNowhereElse(t *testing.T) {
 	const doc = preamble + `
   a: {query: a}
   b: {query: b}
-  one: {redis: {hash: 'u:{a}', field: 'f:{b}'}}
-  two: {redis: {hash: 'u:{a}:{b}', field: f}}
-  addr: {redis: {hash: 'u:{ip}:{b}', field: f}}
-  web: {http: {url: 'https://risk.example.com/u/{a}/x?b={b}'}}
+  one: {redis: {hash: 'u:{a}', field: 'f:{b}'}, timeout: 5s}
+  two: {redis: {hash: 'u:{a}:{b}', field: f}, timeout: 5s}
+  addr: {redis: {hash: 'u:{ip}:{b}', field: f}, timeout: 5s}
+  web: {http: {url: 'https://risk.example.com/u/{a}/x?b={b}'}, timeout: 5s}
 rules:
   - {name: r, key: [one, two, addr, web], limits: [token_bucket 1/s]}
 `
@@ -172,8 +172,8 @@ rules:
 
 func TestLookups(t *testing.T) {
 	const doc = preamble + `
-  tier: {redis: {hash: 'user:{user}', field: tier}, default: normal}
-  risk: {http: {url: 'https://risk.example.com/u/{user}?ip={ip}', json: score}, timeout: 20ms}
+  tier: {redis: {hash: 'user:{user}', field: tier}, default: normal, timeout: 5s}
+  risk: {http: {url: 'https://risk.example.com/u/{user}?ip={ip}', json: score}, timeout: 5s}
 rules:
   - {name: r, key: [user, tier], limits: [token_bucket 1/s], overrides: {tier: {vip: [token_bucket 7/s]}}}
   - {name: risky, key: [risk], missing: skip, limits: [token_bucket 2/s]}

@@ -25,8 +25,8 @@ dimensions:
   phone: {json: phone, fold: true}
   q: {query: q}
   area: {cel: 'request.path.startsWith("/a") ? "a" : dim.device'}
-  tier: {redis: {hash: 'user:{user}', field: tier}, default: normal}
-  risk: {http: {url: 'https://risk.example.com/{user}/{q}'}}
+  tier: {redis: {hash: 'user:{user}', field: tier}, default: normal, timeout: 5s}
+  risk: {http: {url: 'https://risk.example.com/{user}/{q}'}, timeout: 5s}
 lists:
   office: {cidrs: [203.0.113.0/24]}
   bad: {dimension: device, values: [bad]}
