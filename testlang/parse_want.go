@@ -29,8 +29,8 @@ func vocabularyOf(a Action) vocabulary {
 	case Request:
 		return vocabulary{
 			[]string{"allow", "deny", "challenge"},
-			[]string{"allowed", "error", "remaining", "retry_after", "reset_after", "wait", "by", "status", "ip", "over", "shadow"},
-			"allow, deny or challenge, error=CODE or allowed=N, and remaining=, retry_after=, reset_after=, wait=, by=, status=, ip=, over=, shadow=",
+			[]string{"allowed", "error", "remaining", "retry_after", "reset_after", "wait", "by", "status", "ip", "over", "shadow", "stale"},
+			"allow, deny or challenge, error=CODE or allowed=N, and remaining=, retry_after=, reset_after=, wait=, by=, status=, ip=, over=, shadow=, stale=",
 		}
 	}
 	return vocabulary{[]string{"ok"}, []string{"error"}, "ok or error=CODE"}

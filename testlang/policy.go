@@ -152,6 +152,8 @@ func (v *verdict) field(name string) (string, bool) {
 		return strconv.Itoa(v.status), true
 	case "over":
 		return strings.Join(v.OverRules(), ","), true
+	case "stale":
+		return v.stale(), true
 	case "shadow":
 		return strings.Join(v.Shadow, ","), true
 	case "ip":
@@ -178,10 +180,24 @@ func (v *verdict) String() string {
 	return "deny" + show(v, "by", "status", "ip", "remaining", "retry_after") + v.showRules() + " (" + v.Code + ")"
 }
 
-// showRules shows the rules that only marked or watched, if there are any.
+// stale says to whom the front may give an answer again that it has kept: to everybody, to the own identity, or to nobody.
+func (v *verdict) stale() string {
+	switch {
+	case v.Stale == nil:
+		return ""
+	case v.Stale.Identity == "":
+		return "public"
+	}
+	return "own"
+}
+
+// showRules shows the rules that only marked or watched, and who may get kept answers, where there is something to show.
 func (v *verdict) showRules() (s string) {
+	if v.Stale != nil {
+		s = show(v, "stale")
+	}
 	if v.Over != "" {
-		s = show(v, "over")
+		s += show(v, "over")
 	}
 	if len(v.Verdict.Shadow) > 0 {
 		s += show(v, "shadow")

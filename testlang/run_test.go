@@ -199,6 +199,7 @@ func (g *gate) Decide(ctx context.Context, r *httpverdict.Request) *httpverdict.
 		v.Rule = fmt.Sprint(r.Method, " ", r.Host, r.Path, "?", r.RawQuery, " ", r.Header, r.Dimensions, r.ContentLength)
 	case r.Path == "/over":
 		v.Shadow = []string{"a", "b"}
+		v.Stale = &httpverdict.Stale{Identity: r.RawQuery}
 		v.Over = httpverdict.SignOver([]byte("0123456789abcdef"), httpverdict.OverMark{Rules: []string{"x", "y"}})
 	case strings.Contains(g.text, "challenge"):
 		v.Kind, v.Code = httpverdict.Limited, "challenge"
@@ -232,8 +233,10 @@ at 0s  GET /%zz -> deny status=400
 at 0s  GET /%zz -> error=malformed_request
 at 1h  GET / user=a x3 -> allowed=1
 at 1h  GET /over       -> allow over=x,y shadow=a,b
-at 1h  GET /echo       -> allow over= shadow=""
-at 0s  GET /seen -> allow by="200,429,429,404,200,429,429,200,200"
+at 1h  GET /over       -> allow stale=public
+at 1h  GET /over?me    -> allow stale=own
+at 1h  GET /echo       -> allow over= shadow="" stale=
+at 0s  GET /seen -> allow by="200,429,429,404,200,429,429,200,200,200,200"
 at 0s  POST /a/../echo?q=1 host=SHOP:80 header.X="a b" cookie.c=1 dim.tier=vip body="{}" ip=2001:db8::1 -> allow ip=2001:db8::1 by="POST shop/echo?q=1 map[Cookie:[c=1] X:[a b]] map[ip:2001:db8::1 tier:vip] 2"
 
 policy gate.policy
@@ -247,8 +250,8 @@ at 0s GET / -> deny
 	for _, f := range report.Failures {
 		t.Error(f)
 	}
-	if report.Lines != 14 {
-		t.Errorf("want 14 lines, got %d", report.Lines)
+	if report.Lines != 16 {
+		t.Errorf("want 16 lines, got %d", report.Lines)
 	}
 }
 
@@ -318,7 +321,7 @@ func TestPolicyFailures(t *testing.T) {
 		"dir/x.test:10: at 0s GET / user=a -> allow\n\texpected allow\n\tgot      deny by=gate status=429 ip=192.0.2.1 remaining=0 retry_after=1h0m0s (limited)",
 		"dir/x.test:11: at 0s GET / user=a -> deny retry_after=1s\n\texpected deny retry_after=1s\n\tgot      deny retry_after=1h0m0s",
 		"dir/x.test:12: at 0s GET /over -> allow over=x\n\texpected allow over=x\n\tgot      allow over=x,y",
-		"dir/x.test:13: at 0s GET /over -> deny\n\texpected deny\n\tgot      allow by=gate ip=192.0.2.1 over=x,y shadow=a,b",
+		"dir/x.test:13: at 0s GET /over -> deny\n\texpected deny\n\tgot      allow by=gate ip=192.0.2.1 stale=public over=x,y shadow=a,b",
 	}
 	if len(report.Failures) != len(want) {
 		t.Fatalf("want %d failures, got %v", len(want), report.Failures)

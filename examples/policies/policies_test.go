@@ -23,7 +23,7 @@ import (
 
 // runsOnRedis is how many runs a file may have to be run on Redis as well: what is larger shows what a limit adds up to over
 // very many requests, and that the stores agree is limitertest's business.
-const runsOnRedis = 20_000
+const runsOnRedis = 30_000
 
 // showcase is the policy that shows every field. It is no policy to take over, and not judged as one.
 const showcase = "complete"
