@@ -94,7 +94,7 @@ func (x *exchange) serve() {
 		return
 	}
 	if req.Path == "*" {
-		x.fail(faultMalformed("the path * has no meaning for " + x.r.Method))
+		x.fail(faultMalformed(words{"the path * has no meaning for " + x.r.Method, "路径 * 对 " + x.r.Method + " 没有意义"}))
 		return
 	}
 	if hasBody(x.r) {
@@ -168,13 +168,13 @@ func isReserved(path string) bool {
 
 func (x *exchange) serveReserved() {
 	if x.g.cfg.Reserved == nil {
-		x.fail(&fault{status: http.StatusNotFound, code: "not_found", detail: "There is nothing here."})
+		x.fail(&fault{status: http.StatusNotFound, code: "not_found", detail: words{"There is nothing here.", "此处没有内容。"}})
 		return
 	}
 	r := x.r.WithContext(x.r.Context())
 	r.URL = &url.URL{RawQuery: x.r.URL.RawQuery}
 	if err := httpverdict.SetPath(r.URL, x.judged.Path); err != nil {
-		x.fail(faultMalformed("its path cannot be read"))
+		x.fail(faultMalformed(words{"its path cannot be read", "无法读取路径"}))
 		return
 	}
 	if x.openBody(); x.body != nil {

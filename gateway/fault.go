@@ -16,45 +16,54 @@ import (
 type fault struct {
 	status int
 	code   string // a stable word
-	detail string // for the person at the other end
+	detail words  // for the person at the other end
 	close  bool   // whether the connection ends: what follows on it cannot be trusted
 }
 
-func faultMalformed(what string) *fault {
+// words are a text in the languages of httpverdict.
+type words struct{ en, zh string }
+
+func (w words) in(lang string) string {
+	if lang == httpverdict.Chinese {
+		return w.zh
+	}
+	return w.en
+}
+
+// titles are those of the statuses of faults; http.StatusText has them in English alone.
+var titles = map[int]string{
+	http.StatusBadRequest: "请求无效", http.StatusNotFound: "未找到", http.StatusMethodNotAllowed: "不支持的方法",
+	http.StatusRequestTimeout: "请求超时", http.StatusRequestEntityTooLarge: "请求过大", http.StatusBadGateway: "网关错误",
+	http.StatusGatewayTimeout: "网关超时",
+}
+
+func faultMalformed(what words) *fault {
 	return &fault{
 		status: http.StatusBadRequest, code: string(httpverdict.CodeMalformedRequest),
-		detail: "The request is malformed: " + what + ".", close: true,
+		detail: words{"The request is malformed: " + what.en + ".", "请求格式有误：" + what.zh + "。"}, close: true,
 	}
 }
 
 func faultLongBody() *fault {
 	return &fault{
 		status: http.StatusRequestEntityTooLarge, code: "body_too_large",
-		detail: "The body of the request is too long.", close: true,
+		detail: words{"The body of the request is too long.", "请求正文过长。"}, close: true,
 	}
 }
 
-// fail answers with a problem document (RFC 9457).
+// fail answers with a problem document (RFC 9457) in the language that the request prefers.
 func (x *exchange) fail(f *fault) {
 	id := httpverdict.NewID()
 	if x.verdict != nil && x.verdict.ID != "" {
 		id = x.verdict.ID
 	}
-	body, err := json.Marshal(struct {
-		Type   string `json:"type"`
-		Title  string `json:"title"`
-		Status int    `json:"status"`
-		Detail string `json:"detail"`
-		Code   string `json:"code"`
-		ID     string `json:"id"`
-	}{"about:blank", http.StatusText(f.status), f.status, f.detail, f.code, id})
-	if err != nil { // cannot be: strings and integers only
-		body = []byte("{}")
-	}
-	body = append(body, '\n')
+	lang := httpverdict.Language(x.r.Header)
+	body := f.problem(lang, id)
 	h := x.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Content-Language", lang)
+	h.Add("Vary", "Accept-Language")
 	h.Set("Cache-Control", "no-store")
 	h.Set(httpverdict.HeaderID, id)
 	if f.close && x.r.ProtoMajor == 1 { // another stream of an HTTP/2 connection is nobody's business here
@@ -66,12 +75,35 @@ func (x *exchange) fail(f *fault) {
 	}
 }
 
+// problem returns the document.
+func (f *fault) problem(lang, id string) []byte {
+	title := http.StatusText(f.status)
+	if lang == httpverdict.Chinese {
+		title = titles[f.status]
+	}
+	body, err := json.Marshal(struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail"`
+		Code   string `json:"code"`
+		ID     string `json:"id"`
+	}{"about:blank", title, f.status, f.detail.in(lang), f.code, id})
+	if err != nil { // cannot be: strings and integers only
+		body = []byte("{}")
+	}
+	return append(body, '\n')
+}
+
 // upstreamFailed answers for a service that has not. The fault may be the client's: its body is read while the request is
 // sent.
 func (x *exchange) upstreamFailed(err error) {
 	switch failure := x.body.failure(); {
 	case errors.Is(failure, errSlowBody): // before the context, which net/http ends when a read has failed
-		x.fail(&fault{status: http.StatusRequestTimeout, code: "body_too_slow", detail: "The body of the request came too slowly.", close: true})
+		x.fail(&fault{
+			status: http.StatusRequestTimeout, code: "body_too_slow", close: true,
+			detail: words{"The body of the request came too slowly.", "请求正文传输过慢。"},
+		})
 		return
 	case errors.Is(failure, errLongBody):
 		x.fail(faultLongBody())
@@ -79,12 +111,18 @@ func (x *exchange) upstreamFailed(err error) {
 	case x.r.Context().Err() != nil:
 		x.abort()
 	case failure != nil:
-		x.fail(faultMalformed("its body cannot be read"))
+		x.fail(faultMalformed(words{"its body cannot be read", "无法读取正文"}))
 		return
 	}
-	f := &fault{status: http.StatusBadGateway, code: "upstream_unreachable", detail: "The service cannot be reached. Please try again later."}
+	f := &fault{
+		status: http.StatusBadGateway, code: "upstream_unreachable",
+		detail: words{"The service cannot be reached. Please try again later.", "暂时无法连接到服务，请稍后再试。"},
+	}
 	if isTimeout(err) {
-		f = &fault{status: http.StatusGatewayTimeout, code: "upstream_timeout", detail: "The service does not answer. Please try again later."}
+		f = &fault{
+			status: http.StatusGatewayTimeout, code: "upstream_timeout",
+			detail: words{"The service does not answer. Please try again later.", "服务没有响应，请稍后再试。"},
+		}
 	}
 	x.warn("the upstream did not answer", err)
 	x.fail(f)

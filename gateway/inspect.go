@@ -14,15 +14,16 @@ func (x *exchange) inspect() *fault {
 	r := x.r
 	switch {
 	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
-		return &fault{status: http.StatusMethodNotAllowed, code: "method_not_allowed", detail: "The method " + r.Method + " is not forwarded.", close: true}
+		return &fault{status: http.StatusMethodNotAllowed, code: "method_not_allowed", close: true,
+			detail: words{"The method " + r.Method + " is not forwarded.", "不转发 " + r.Method + " 方法。"}}
 	case !plainMethod(r.Method):
-		return faultMalformed("the method is not a word of capital letters")
+		return faultMalformed(words{"the method is not a word of capital letters", "方法名须为大写字母"})
 	case !plainHost(r.Host):
-		return faultMalformed("the host is missing or malformed")
+		return faultMalformed(words{"the host is missing or malformed", "主机名缺失或有误"})
 	case r.URL.Opaque != "":
-		return faultMalformed("the target is neither a path nor a URL with a host")
+		return faultMalformed(words{"the target is neither a path nor a URL with a host", "请求目标既不是路径，也不是带主机名的网址"})
 	case !plainQuery(r.URL.RawQuery):
-		return faultMalformed("the query has a space, a control character or a number sign")
+		return faultMalformed(words{"the query has a space, a control character or a number sign", "查询串含有空格、控制字符或井号"})
 	}
 	upgrade, f := connectionOptions(r.Header)
 	if f != nil {
@@ -85,7 +86,7 @@ func connectionOptions(h http.Header) (upgrade bool, f *fault) {
 				continue
 			}
 			if _, named := h[name]; (named && !hopByHop(name)) || name == "Host" {
-				return false, faultMalformed("Connection names the header " + name)
+				return false, faultMalformed(words{"Connection names the header " + name, "Connection 点名了请求头 " + name})
 			}
 		}
 	}

@@ -21,13 +21,13 @@ func (x *exchange) tunnel(res *http.Response) {
 	service, ok := res.Body.(io.ReadWriteCloser)
 	if !ok || !x.websock || !agrees(res.Header) {
 		x.warn("the upstream switched to a protocol that was not asked for", errors.New(res.Status))
-		x.fail(&fault{status: http.StatusBadGateway, code: "upstream_protocol", detail: "The service answered in a way that cannot be passed on."})
+		x.fail(&fault{status: http.StatusBadGateway, code: "upstream_protocol", detail: words{"The service answered in a way that cannot be passed on.", "服务的应答无法转发。"}})
 		return
 	}
 	defer service.Close()
 	client, buffered, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
-		x.fail(&fault{status: http.StatusBadRequest, code: "upgrade_unsupported", detail: "This connection cannot be upgraded."})
+		x.fail(&fault{status: http.StatusBadRequest, code: "upgrade_unsupported", detail: words{"This connection cannot be upgraded.", "此连接无法升级。"}})
 		return
 	}
 	defer client.Close()

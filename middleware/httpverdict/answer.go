@@ -105,7 +105,7 @@ func allowOrigin(h, request http.Header, style *ResponseStyle) {
 func newPage(request http.Header, v *Verdict, status int) Page {
 	page := Page{Status: status, Lang: Language(request), Code: v.Code, ID: v.ID}
 	page.Title, page.Message = Message(v.Code, v.Kind, page.Lang)
-	if v.Detail != "" {
+	if v.Detail != "" && page.Lang == English {
 		page.Message = v.Detail
 	}
 	return page

@@ -115,8 +115,10 @@ func TestAnswersInChinese(t *testing.T) {
 	}
 	v.Detail = "As the rule says."
 	v.Response.Style = StyleEnvelope
-	if w = answered(v, "Accept-Language", "zh"); !strings.Contains(w.Body.String(), `"message":"As the rule says."`) {
-		t.Errorf("a detail is not kept: %s", w.Body)
+	for lang, want := range map[string]string{"en": "As the rule says.", "fr": "As the rule says.", "zh": "请求过于频繁，请稍后再试。"} {
+		if w = answered(v, "Accept-Language", lang); !strings.Contains(w.Body.String(), `"message":"`+want+`"`) {
+			t.Errorf("in %s: %s, want %s", lang, w.Body, want)
+		}
 	}
 }
 
@@ -173,7 +175,7 @@ func TestTemplate(t *testing.T) {
 	v.Response.Template = template.Must(template.New("").Parse(
 		`<html lang={{.Lang}}>{{.Status}} {{.Title}}|{{.Message}}|{{.Code}}|{{.ID}}|{{.RetryAfter}}`))
 	w := answered(v, "Accept-Language", "zh")
-	if got, want := w.Body.String(), `<html lang=zh>429 请求过多|Too many requests.|limited|&lt;script&gt;|12`; got != want {
+	if got, want := w.Body.String(), `<html lang=zh>429 请求过多|请求过于频繁，请稍后再试。|limited|&lt;script&gt;|12`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if w.Code != 429 || w.Header().Get("Content-Type") != "text/html; charset=utf-8" || w.Header().Get("Content-Language") != "zh" {

@@ -85,8 +85,8 @@ type Verdict struct {
 	Rule string
 	// Code is a stable word for the reason, such as "limited", "cost_exceeds_limit", "list_denied", "store_unavailable".
 	Code string
-	// Detail is one sentence for the person at the other end, in place of what [Message] has for the code. It names no
-	// internals. "" is the rule.
+	// Detail is one English sentence for the person at the other end, in place of what [Message] has for the code in that
+	// language. It names no internals. "" is the rule.
 	Detail string
 	// Limits are the enforced limits that were judged, in the order of the policy.
 	Limits []LimitReport
