@@ -115,7 +115,7 @@ func replayRules(rules []policy.Rule) []replay.RuleInfo {
 	for i := range rules {
 		r := &rules[i]
 		infos = append(infos, replay.RuleInfo{
-			Name: r.Name, Mode: string(r.Mode), Keyed: len(r.Key) > 0, Dimensions: slices.Concat(r.KeyDimensions...), Limits: r.Limits, Settled: r.Settled,
+			Name: r.Name, Mode: string(r.Mode), Keyed: len(r.Key) > 0, KeyDimensions: r.KeyDimensions, Limits: r.Limits, Settled: r.Settled,
 			UnitCostMicros: r.UnitCost.Micros, Currency: r.UnitCost.Currency,
 		})
 	}

@@ -24,7 +24,9 @@ func (j *judge) report(log *logCount, files []FileReport, interrupted bool) *Rep
 		rule := t.report()
 		rule.Lacks = j.now.lacks(&t.info)
 		r.Rules = append(r.Rules, rule)
-		r.Suggestions = append(r.Suggestions, t.suggestions()...)
+		if rule.Lacks == nil { // else all keys are one
+			r.Suggestions = append(r.Suggestions, t.suggestions()...)
+		}
 	}
 	if j.before != nil {
 		r.Against = shown(j.before.policy.Name, 200)
@@ -148,11 +150,11 @@ func (j *judge) notes(log *logCount, r *Report) []string {
 	return notes
 }
 
-// lacks returns the dimensions of a rule's key that no line has.
+// lacks returns the dimensions without which a rule's key is not told at all.
 func (s *side) lacks(info *RuleInfo) (names []string) {
-	for _, name := range info.Dimensions {
-		if !slices.Contains(names, name) && s.lacking(name) {
-			names = append(names, name)
+	for _, part := range info.KeyDimensions {
+		if !slices.ContainsFunc(part, func(name string) bool { return !s.lacking(name) }) {
+			names = append(names, part...)
 		}
 	}
 	return names
@@ -176,7 +178,11 @@ func (s *side) notes(durations bool) []string {
 	say := func(format string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(format, args...)) }
 	var lacking []string
 	for i := range s.policy.Rules {
-		lacking = append(lacking, s.lacks(&s.policy.Rules[i])...)
+		for _, name := range slices.Concat(s.policy.Rules[i].KeyDimensions...) {
+			if s.lacking(name) {
+				lacking = append(lacking, name)
+			}
+		}
 	}
 	slices.Sort(lacking)
 	for _, dim := range slices.Compact(lacking) {

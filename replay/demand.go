@@ -45,7 +45,7 @@ func newGauge(l headgate.Limit) *gauge {
 	case headgate.SlidingLog:
 		g.kind, g.period = gaugeSliding, l.Period().Microseconds()
 	case headgate.SlidingWindow:
-		g.kind, g.period, g.cells = gaugeCells, l.Period().Microseconds(), int64(l.Cells())
+		g.kind, g.period, g.cells = gaugeCells, l.Period().Microseconds(), l.Cells()
 		g.cell = g.period / g.cells
 	case headgate.TokenBucket:
 		g.bucket(l.Rate())

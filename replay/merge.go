@@ -35,10 +35,10 @@ func newMerge(ctx context.Context, names []string, newSource func(name string) *
 			s.count.progress.Total.Add(size)
 		}
 		at, err := firstTime(s)
+		if ctx.Err() != nil { // it may have been interrupted by that
+			err = io.EOF
+		}
 		switch {
-		case ctx.Err() != nil: // it may have been interrupted by that
-			m.waiting = append(m.waiting, s)
-			return m, nil
 		case errors.Is(err, io.EOF): // no requests; reading it counts what it has
 			at = math.MinInt64
 		case err != nil:

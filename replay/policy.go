@@ -43,8 +43,8 @@ type RuleInfo struct {
 	Mode string
 	// Keyed tells that the rule has a key: otherwise all requests share one bucket.
 	Keyed bool
-	// Dimensions are those that the key is built of.
-	Dimensions []string
+	// KeyDimensions are the dimensions of each part of the key; of several the first that is present counts.
+	KeyDimensions [][]string
 	// Limits are those that are in force when no override and no schedule changes them.
 	Limits []headgate.Limit
 	// Settled tells that the rule is charged when the answer is known.

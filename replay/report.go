@@ -92,7 +92,8 @@ type RuleReport struct {
 	Rule   string   `json:"rule"`
 	Mode   string   `json:"mode"`
 	Limits []string `json:"limits"`
-	// Lacks are dimensions of the key that the log does not have, so that the figures of the rule are not what they would be.
+	// Lacks are dimensions without which the key is not told, and that the log does not have: the figures of the rule are not
+	// what they would be, and there is no suggestion.
 	Lacks []string `json:"lacks,omitempty"`
 	// Requests matched the rule. Denied are those that it decided to deny, Over those that one of its limits had no room for,
 	// whether or not another rule decided, and Marked those of them that were let through. A shadow rule denies nothing;

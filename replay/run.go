@@ -141,12 +141,9 @@ func (r *reading) readAll(ctx context.Context, m *merge) error {
 	batch := r.batch()
 	for {
 		e, err := m.next() // of a replay that is to end, what has been read
-		if errors.Is(err, io.EOF) || err != nil && ctx.Err() != nil {
-			r.out <- order.rest(batch)
-			return nil
-		}
 		if err != nil {
-			return err
+			r.out <- order.rest(batch)
+			return unlessOver(ctx, err)
 		}
 		if !e.addr.IsValid() {
 			r.count.unsaid++
@@ -156,6 +153,14 @@ func (r *reading) readAll(ctx context.Context, m *merge) error {
 			batch = r.batch()
 		}
 	}
+}
+
+// unlessOver returns an error that is more than the end of the logs, or of the replay.
+func unlessOver(ctx context.Context, err error) error {
+	if errors.Is(err, io.EOF) || ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // batch returns an empty batch. Entries that are done with come back in the old ones.

@@ -53,7 +53,26 @@ func (t *textWriter) head(r *Report) {
 	for _, line := range r.Total.lines(r.Before) {
 		t.say("  %-10s %s", line[0], line[1])
 	}
+	if rules := r.Untold(); rules != "" {
+		t.say("  Beware     these figures have a part of rules whose keys the log cannot tell: %s", rules)
+	}
 }
+
+// Untold names the rules that matched and whose keys the log cannot tell, "" if there is none.
+func (r *Report) Untold() string {
+	var names []string
+	for i := range r.Rules {
+		if x := &r.Rules[i]; x.untold() {
+			names = append(names, x.Rule)
+		}
+	}
+	if more := len(names) - 10; more > 0 {
+		names = append(names[:10], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (x *RuleReport) untold() bool { return len(x.Lacks) > 0 && x.Requests > 0 }
 
 // lines are the figures of a total by name, beside those of the policy before.
 func (t *Total) lines(before *Total) [][2]string {
@@ -162,8 +181,8 @@ func (t *textWriter) rules(r *Report) {
 		}
 	})
 	for i := range r.Rules {
-		if x := &r.Rules[i]; len(x.Lacks) > 0 && x.Requests > 0 {
-			t.say("  * %s: the log has no %s, of which the key is made: its figures say little", x.Rule, strings.Join(x.Lacks, ", "))
+		if x := &r.Rules[i]; x.untold() {
+			t.say("  * %s: the log has no %s for its key: the figures say little", x.Rule, strings.Join(x.Lacks, " or "))
 		}
 	}
 }
@@ -191,7 +210,7 @@ func (x *RuleReport) label() string {
 	if x.Mode != "enforce" {
 		label += " [" + x.Mode + "]"
 	}
-	if len(x.Lacks) > 0 && x.Requests > 0 {
+	if x.untold() {
 		label += " *"
 	}
 	return label
