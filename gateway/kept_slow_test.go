@@ -60,7 +60,7 @@ func TestKeptAnswerThatIsNotTaken(t *testing.T) {
 	for name, protocol := range map[string][]func(*http.Protocols){"HTTP/1.1": nil, "h2c": {h2c}} {
 		t.Run(name, func(t *testing.T) {
 			const size = 25_000_000
-			addr, over := keeping(t, size, briefly, 100<<20)
+			addr, over := keeping(t, size, time.Second, 1<<20)
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/page", nil)
 			if err != nil {
 				t.Fatal(err)
