@@ -143,7 +143,7 @@ func (r *reading) readAll(ctx context.Context, m *merge) error {
 		e, err := m.next() // of a replay that is to end, what has been read
 		if err != nil {
 			r.out <- order.rest(batch)
-			return unlessOver(ctx, err)
+			return unlessOver(err, ctx.Err() != nil)
 		}
 		if !e.addr.IsValid() {
 			r.count.unsaid++
@@ -156,8 +156,8 @@ func (r *reading) readAll(ctx context.Context, m *merge) error {
 }
 
 // unlessOver returns an error that is more than the end of the logs, or of the replay.
-func unlessOver(ctx context.Context, err error) error {
-	if errors.Is(err, io.EOF) || ctx.Err() != nil {
+func unlessOver(err error, over bool) error {
+	if over || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
