@@ -35,6 +35,12 @@ test: ## Install what is missing and run the whole suite with the race detector 
 	if [[ '$(PKG)' == ./... ]]; then (cd bench && $(GO) test -timeout 5m -run '$(RUN)' ./...) || code=$$?; fi; \
 	warn; exit $$code
 
+.PHONY: examples
+examples: ## Run the tests of the policies in examples, the long ones too, and check the policies
+	$(GO) build -o bin/headgate ./cmd/headgate
+	bin/headgate check $$(git ls-files 'examples/**/policy.yaml')
+	bin/headgate test $$(git ls-files 'examples/**/*.test')
+
 .PHONY: test-quick
 test-quick: ## Run the suite without the race detector, long tests shortened
 	$(GO) test -short -timeout 5m -run '$(RUN)' $(PKG)

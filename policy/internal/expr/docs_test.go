@@ -25,9 +25,7 @@ func TestDocumentation(t *testing.T) {
 	for name := range usages() {
 		want = append(want, name)
 	}
-	for _, name := range macros() {
-		want = append(want, name)
-	}
+	want = append(want, macros()...)
 	// A name stands in code, with what it is called on before it.
 	code := regexp.MustCompile("`(?:text\\.|list\\.)?((?:request\\.|response\\.)?[A-Za-z_]+)[^`]*`")
 	for line := range strings.Lines(section) {
