@@ -175,11 +175,23 @@ func (s *scratch) charge(v *httpverdict.Verdict) {
 	}
 }
 
+// nextCharge makes room for one charge more, which has the values of an earlier request.
+func (s *scratch) nextCharge() *headgate.Charge {
+	if n := len(s.charges); n < cap(s.charges) {
+		s.charges = s.charges[:n+1]
+	} else {
+		s.charges = append(s.charges, headgate.Charge{})
+	}
+	return &s.charges[len(s.charges)-1]
+}
+
 func (s *scratch) chargeRule(rule *rule, index int, text, holder string) {
 	a := &s.applied[index]
 	for _, set := range s.variants[a.variant : a.variant+a.variants] {
 		for i, l := range set.limits {
-			c := headgate.Charge{Slot: set.slots[i], Key: text[a.key.from:a.key.to], Limit: l, Cost: a.cost, Lockout: rule.lockout}
+			c := s.nextCharge()
+			c.Slot, c.Key, c.Limit, c.Cost = set.slots[i], text[a.key.from:a.key.to], l, a.cost
+			c.Mode, c.Holder, c.Lockout = headgate.Pay, "", rule.lockout
 			switch {
 			case rule.shadow && a.after:
 				c.Mode, c.Cost = headgate.Shadow, 0 // looks only; what is left tells whether it would deny
@@ -194,7 +206,6 @@ func (s *scratch) chargeRule(rule *rule, index int, text, holder string) {
 			if a.key.lacking {
 				c.Lockout = nil // one client without the dimension must not shut out all the others
 			}
-			s.charges = append(s.charges, c)
 			s.reports = append(s.reports, &set.reports[i])
 			s.ruleOf = append(s.ruleOf, int32(index))
 		}

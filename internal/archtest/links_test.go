@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	fence    = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	fence    = regexp.MustCompile("(?ms)^ *```.*?\n *```$")
 	heading  = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	noAnchor = regexp.MustCompile(`[^\pL\pN _-]`)
 	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
