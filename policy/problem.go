@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/headgate-io/headgate/policy/internal/spelling"
 )
 
 // maxProblems bounds what one load reports; more are kept until they are sorted by place.
@@ -111,31 +113,11 @@ func (r *reporter) nearest(word string, candidates []string) string {
 	best, least := "", int(^uint(0)>>1)
 	word = strings.ToLower(clip(word, 64))
 	for _, c := range candidates {
-		if d := editDistance(word, strings.ToLower(c)); d < least {
+		if d := spelling.Distance(word, strings.ToLower(c)); d < least {
 			best, least = c, d
 		}
 	}
 	return best
-}
-
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := diagonal
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			diagonal = row[j]
-			row[j] = min(change, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // clip shortens a text for a message.

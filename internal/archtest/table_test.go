@@ -55,14 +55,15 @@ func table() []row {
 		{pkg: root, layer: 0, why: "the words of the library: whoever imports them must compile nothing else"},
 
 		{pkg: "policy/internal/credential", layer: 0, libs: libs(tokens, lru, unicode), why: "values out of tokens, cookies and bodies: it verifies, remembers what was good, and knows no policy"},
-		{pkg: "policy/internal/expr", layer: 0, libs: cel, why: "a language over an interface: it knows no policy, and only it knows CEL"},
+		{pkg: "policy/internal/expr", layer: 0, own: []string{"policy/internal/spelling"}, libs: cel, why: "a language over an interface: it knows no policy, and only it knows CEL"},
+		{pkg: "policy/internal/spelling", layer: 0, why: "how far a word is from another: what names the nearest needs nothing else"},
 		{pkg: "policy/internal/lookup", layer: 0, libs: lru, why: "a cache in front of functions: it knows no policy"},
 
 		{pkg: "algo", layer: 1, own: []string{root}, why: "pure functions: the reference for every store"},
 		{pkg: verdict, layer: 1, own: []string{root}, why: "what fronts and policies share"},
 		{pkg: kept, layer: 1, own: []string{root, verdict}, why: "the answers that HTTP fronts keep; it is told by a Verdict what it may keep"},
-		{pkg: "policy/internal/schedule", layer: 1, own: []string{root}, why: "pure functions of time: limits, schedules and zones"},
-		{pkg: "policy", layer: 1, own: []string{root, verdict, "policy/internal/credential", "policy/internal/expr", "policy/internal/lookup", "policy/internal/schedule"}, libs: yaml, why: "rules to charges; look-ups come through an interface, CEL and tokens through packages of their own"},
+		{pkg: "policy/internal/schedule", layer: 1, own: []string{root, "policy/internal/spelling"}, why: "pure functions of time: limits, schedules and zones"},
+		{pkg: "policy", layer: 1, own: []string{root, verdict, "policy/internal/credential", "policy/internal/expr", "policy/internal/lookup", "policy/internal/schedule", "policy/internal/spelling"}, libs: yaml, why: "rules to charges; look-ups come through an interface, CEL and tokens through packages of their own"},
 		{pkg: "flashsale", layer: 1, own: []string{root}, why: "the domain of a sale and its ports; drivers are adapters' business"},
 		{pkg: "challenge", layer: 1, own: []string{root}, libs: []string{"github.com/steambap/captcha"}, why: "issues and verifies challenges"},
 		{pkg: "resilience", layer: 1, own: []string{root}, libs: breakers, why: "wraps any Limiter"},
@@ -126,12 +127,13 @@ func table() []row {
 func sameLayer() map[string]string {
 	const verdict = "middleware/httpverdict"
 	return map[string]string{
-		"policy → policy/internal/schedule": "a part of the policy, apart because it is pure",
-		"policy → " + verdict:               "a policy answers with a Verdict; httpverdict imports the root alone",
-		"middleware/stale → " + verdict:     "it keeps answers as a Verdict says",
-		"testlang → " + verdict:             "it drives policies as Deciders",
-		"replay → " + verdict:               "it drives policies as Deciders",
-		"replay → algo":                     "a day that begins at 01:00 is measured as it is counted",
+		"policy/internal/expr → policy/internal/spelling": "the word for a name that is misspelt",
+		"policy → policy/internal/schedule":               "a part of the policy, apart because it is pure",
+		"policy → " + verdict:                             "a policy answers with a Verdict; httpverdict imports the root alone",
+		"middleware/stale → " + verdict:                   "it keeps answers as a Verdict says",
+		"testlang → " + verdict:                           "it drives policies as Deciders",
+		"replay → " + verdict:                             "it drives policies as Deciders",
+		"replay → algo":                                   "a day that begins at 01:00 is measured as it is counted",
 	}
 }
 

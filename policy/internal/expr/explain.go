@@ -8,6 +8,8 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/operators"
+
+	"github.com/headgate-io/headgate/policy/internal/spelling"
 )
 
 // explain makes one error of what the library found: the first that is not the consequence of another, in the words of a
@@ -318,7 +320,7 @@ func (l *language) nearest(name string) string {
 				a, b = a[len(prefix):], b[len(prefix):]
 			}
 		}
-		if d := editDistance(a, b, distance); d < distance && d <= max(1, len(a)/3) {
+		if d := spelling.Distance(a, b); d < distance && d <= max(1, len(a)/3) {
 			best, distance = w, d
 		}
 	}
@@ -326,31 +328,4 @@ func (l *language) nearest(name string) string {
 		return ""
 	}
 	return "; nearest is " + best
-}
-
-// editDistance counts the letters to insert, remove, replace or swap with the next; at or above most it may say most.
-func editDistance(a, b string, most int) int {
-	if d := len(a) - len(b); d >= most || -d >= most {
-		return most
-	}
-	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		twoBefore := before
-		before, row = row, make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			change := 1
-			if a[i] == b[j] {
-				change = 0
-			}
-			row[j+1] = min(before[j]+change, before[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], twoBefore[j-1]+1)
-			}
-		}
-	}
-	return row[len(b)]
 }

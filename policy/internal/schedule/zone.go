@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/headgate-io/headgate/policy/internal/spelling"
 )
 
 // loadZone returns a zone of the IANA database; "" is UTC.
@@ -39,30 +41,9 @@ func nearestZone(word string) string {
 		if !strings.Contains(word, "/") {
 			candidate = lower[strings.LastIndexByte(lower, '/')+1:]
 		}
-		if d := edits(word, candidate); d < least {
+		if d := spelling.Distance(word, candidate); d < least {
 			best, least = name, d
 		}
 	}
 	return best
-}
-
-// edits counts the letters to insert, delete or change to get from one word to another.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
