@@ -37,7 +37,8 @@ type EngineConfig struct {
 	// Explain fills in Verdict.Matches, for tests and replays. Of a rule that is charged for the answer, Match.Cost is what
 	// was charged once Verdict.Done has been called; for this there is a Done of denied requests, too, which charges nothing.
 	Explain bool
-	// MaxWaiting is how many requests may wait for their turn at a time, in all rules with on_deny: wait; 0 stands for 1024.
+	// MaxWaiting is how many requests may wait for their turn at a time, in all rules with on_deny: wait; 0 stands for 1024. The
+	// requests of one key may take an eighth of these places, at least one.
 	MaxWaiting int
 	// MaxHold is the longest time for which the slots of one request's concurrency limits are renewed, at least 1 s; after
 	// it they die at their ttl, also if the front never calls Done. 0 stands for 24 h.

@@ -16,7 +16,7 @@ func TestWaitOutlivesReplacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Config{})
 		defer store.Close()
-		const doc = preamble + "rules: [{name: r, key: [user], limits: [token_bucket 1/s burst=1], on_deny: {action: wait, max_wait: 5s}}]"
+		const doc = preamble + "rules: [{name: r, limits: [token_bucket 1/s burst=1], on_deny: {action: wait, max_wait: 5s}}]"
 		first := mustEngine(t, doc, store, EngineConfig{MaxWaiting: 3})
 		second := mustEngine(t, doc+" # again", store, EngineConfig{MaxWaiting: 3, Before: first})
 		start := time.Now()

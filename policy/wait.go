@@ -4,6 +4,7 @@ import (
 	fifo "container/list"
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,9 @@ const (
 	minPause = time.Millisecond
 	// maxTails bounds what views of virtual time remember.
 	maxTails = 100_000
+	// lineShare is the part of all places, one in so many, that the requests of one key may take: who sends many at a time
+	// must not leave the others without one. A rule without a key has one line, which is everybody's.
+	lineShare = 8
 	// codeWaited is the code of a request that has waited in vain.
 	codeWaited = "wait_timeout"
 )
@@ -72,11 +76,11 @@ func (w *waitLines) join(key string, other *ticket) (*ticket, error) {
 	if other != nil {
 		other.remove()
 	}
-	if w.waiting() >= w.most {
+	line := w.lines[key]
+	if w.waiting() >= w.most || line != nil && line.Len() >= w.longest(key) {
 		return nil, errLineFull
 	}
 	w.count.Add(1)
-	line := w.lines[key]
 	if line == nil {
 		line = fifo.New()
 		w.lines[key] = line
@@ -88,6 +92,17 @@ func (w *waitLines) join(key string, other *ticket) (*ticket, error) {
 	}
 	return t, nil
 }
+
+// longest is how many requests a line may have.
+func (w *waitLines) longest(key string) int {
+	if strings.HasSuffix(key, lineEnd) {
+		return w.most
+	}
+	return max(1, w.most/lineShare)
+}
+
+// lineEnd ends the name of the rule in the name of a line; the key follows.
+const lineEnd = "\x00"
 
 // leave gives the place up, once or more often; the next one may be the head then.
 func (t *ticket) leave() {
@@ -135,7 +150,7 @@ func (t *ticket) turn(ctx context.Context, within time.Duration) bool {
 
 // lineOf names the line of a rule that applies.
 func (s *scratch) lineOf(a *applied) string {
-	return s.p.rules[a.rule].name + "\x00" + string(s.buf[a.key.from:a.key.to])
+	return s.p.rules[a.rule].name + lineEnd + string(s.buf[a.key.from:a.key.to])
 }
 
 // lineUp puts a request behind those that wait already: who comes later must not get in before them. It returns the

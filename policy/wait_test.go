@@ -234,7 +234,7 @@ func TestWaitKeepsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Config{})
 		defer store.Close()
-		e := mustEngine(t, preamble+"rules: [{name: r, key: [user], limits: [token_bucket 1/s burst=1], on_deny: {action: wait, max_wait: 3s}}]",
+		e := mustEngine(t, preamble+"rules: [{name: r, limits: [token_bucket 1/s burst=1], on_deny: {action: wait, max_wait: 3s}}]",
 			store, EngineConfig{MaxWaiting: 4})
 		start := time.Now()
 		type end struct {
@@ -285,4 +285,38 @@ func TestWaitInVirtualTime(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
+}
+
+// TestWaitLeavesRoomForOthers: the requests of one key cannot take all places.
+func TestWaitLeavesRoomForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New(memstore.Config{})
+		defer store.Close()
+		e := mustEngine(t, preamble+"rules: [{name: r, key: [user], limits: [token_bucket 1/s burst=1], on_deny: {action: wait, max_wait: 5s}}]",
+			store, EngineConfig{MaxWaiting: 16})
+		said := make(chan string, 32)
+		ask := func(user string) {
+			v := e.Decide(t.Context(), request("GET /", "X-User-Id", user))
+			said <- user + " " + v.Kind.String()
+		}
+		for range 8 {
+			go ask("greedy")
+			synctest.Wait()
+		}
+		if e.Waiting() != 2 {
+			t.Errorf("%d of one key wait, want 2 of 16 places", e.Waiting())
+		}
+		for range 2 {
+			go ask("other")
+			synctest.Wait()
+		}
+		got := make(map[string]int)
+		for range 10 {
+			got[<-said]++
+		}
+		want := map[string]int{"greedy allow": 3, "greedy overloaded": 5, "other allow": 2}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
 }
