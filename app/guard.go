@@ -114,6 +114,9 @@ func (g *Guard) Needs() []httpverdict.Need { return g.live.Load().engine.Needs()
 // Policy returns the policy in force.
 func (g *Guard) Policy() *policy.Policy { return g.live.Load().engine.Policy() }
 
+// Waiting returns how many requests wait for their turn.
+func (g *Guard) Waiting() int { return g.live.Load().engine.Waiting() }
+
 // Close gives back what the guard holds.
 func (g *Guard) Close() error {
 	g.finds.close()

@@ -67,7 +67,7 @@ type GatewayStatus struct {
 	Listener ListenerStatus `json:"listener"`
 	Upstream string         `json:"upstream"`
 	// InFlight is the number of requests at the service, Tunnels that of the websockets among them, Held that of requests
-	// that wait in a queue.
+	// that wait in a queue or for their turn.
 	InFlight int `json:"in_flight"`
 	Tunnels  int `json:"tunnels"`
 	Held     int `json:"held"`
@@ -91,7 +91,7 @@ func (s *service) status() Status {
 		Store:  StoreStatus{Name: s.store.Name, Remote: s.store.Remote, Reached: s.store.Reached()},
 		Gateway: GatewayStatus{
 			Listener: listenerStatus(s.front, s.tls != nil), Upstream: s.cfg.Upstream,
-			InFlight: stats.InFlight, Tunnels: stats.Tunnels, Held: stats.Held,
+			InFlight: stats.InFlight, Tunnels: stats.Tunnels, Held: stats.Held + s.reloader.guard.Waiting(),
 		},
 	}
 	now.Gateway.Listener.ProxyProtocol = s.cfg.ProxyProtocol
