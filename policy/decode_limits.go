@@ -30,7 +30,9 @@ func (s scope) decodeAllLimits(item *node, fields map[string]*node, r *rule, inf
 	plan, err := schedule.New(info.Limits, entries, warmup)
 	if err == nil {
 		r.plan = plan
-		s.p.warm = s.p.warm || warmup != nil && info.Mode != Off
+		if warmup != nil {
+			r.warm = warmIdentity(r.name, info.Limits, warmup)
+		}
 		return
 	}
 	at := fields["warmup"]

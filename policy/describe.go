@@ -37,7 +37,7 @@ type Rule struct {
 	Overrides []Override
 	// Schedule changes the limits for a time.
 	Schedule []ScheduleEntry
-	// WarmupFrom is the fraction, 0 to 1, of the limits at which the rule begins after the policy has come into force, and
+	// WarmupFrom is the fraction, 0 to 1, of the limits at which the rule begins after it has come into force, and
 	// WarmupOver how long it takes to the whole; 0 for no warm-up.
 	WarmupFrom float64
 	WarmupOver time.Duration

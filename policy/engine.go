@@ -79,7 +79,7 @@ type Engine struct {
 
 	pool    *sync.Pool // of *scratch
 	phases  []atomic.Pointer[phase]
-	force   *force
+	force   []force // by rule
 	lines   *waitLines
 	lookups []*lookup.Cache // by dimension; nil for those that are not looked up
 }
@@ -108,7 +108,7 @@ func NewEngine(p *Policy, limiter headgate.Limiter, cfg EngineConfig) (*Engine, 
 	}
 	e.root = e
 	e.phases = make([]atomic.Pointer[phase], len(p.rules))
-	e.force = &force{}
+	e.force = make([]force, len(p.rules))
 	if e.lines = newWaitLines(cfg.MaxWaiting); cfg.Before != nil && cfg.Before.lines.most == cfg.MaxWaiting {
 		e.lines = cfg.Before.lines // those who wait there were first
 	}

@@ -25,7 +25,7 @@ func (e *Engine) baseOf(s *scratch, index int32) *variant {
 		return &rule.base
 	}
 	now := s.now()
-	since := e.inForce(s.ctx)
+	since := e.inForce(s.ctx, index)
 	p := e.phases[index].Load()
 	if p == nil || p.force != since || now.Before(p.from) || !now.Before(p.until) {
 		p = &phase{force: since}
@@ -41,7 +41,7 @@ func (e *Engine) baseOf(s *scratch, index int32) *variant {
 	return &p.variant
 }
 
-// force is since when a policy is in force, as the store has it.
+// force is since when a rule is in force with its limits and its warm-up, as the store has it.
 type force struct {
 	since  atomic.Int64 // µs since the Unix epoch by the clock of the engine, if known
 	known  atomic.Bool
@@ -55,16 +55,16 @@ const (
 	forceRetry   = time.Second
 )
 
-// forceSlot remembers one take for as long as a store remembers anything: its age is the time since the policy came into
+// forceSlot remembers one take for as long as a store remembers anything: its age is the time since the rule came into
 // force, on every instance, whichever asked first.
 const forceSlot = "policy/in-force"
 
-// inForce returns since when the policy is in force, unknownForce if nothing warms up or the store does not answer: then the
+// inForce returns since when a rule is in force, unknownForce if it does not warm up or the store does not answer: then the
 // limits are whole, since a service that has been running must not be throttled by a store that is lost.
-func (e *Engine) inForce(ctx context.Context) int64 {
-	f := e.force
+func (e *Engine) inForce(ctx context.Context, index int32) int64 {
+	f := &e.force[index]
 	switch {
-	case !e.policy.warm:
+	case e.policy.rules[index].warm == "":
 		return unknownForce
 	case f.known.Load():
 		return f.since.Load()
@@ -80,7 +80,7 @@ func (e *Engine) inForce(ctx context.Context) int64 {
 	if now.Before(f.next) {
 		return unknownForce
 	}
-	age, err := e.askForce(ctx)
+	age, err := e.askForce(ctx, e.policy.rules[index].warm)
 	if err != nil {
 		if f.failed.Store(true); !e.still {
 			f.next = now.Add(forceRetry)
@@ -102,13 +102,13 @@ func (f *force) lock() bool {
 	return true
 }
 
-// askForce returns the time since the policy came into force, which may be now.
-func (e *Engine) askForce(ctx context.Context) (age time.Duration, err error) {
+// askForce returns the time since a rule came into force, which may be now.
+func (e *Engine) askForce(ctx context.Context, identity string) (age time.Duration, err error) {
 	limit, err := headgate.NewSlidingLog(1, headgate.MaxPeriod)
 	if err != nil {
 		return 0, err // cannot be: the constants are within the bounds
 	}
-	charge := headgate.One(forceSlot, e.policy.version, limit)
+	charge := headgate.One(forceSlot, identity, limit)
 	d, err := headgate.Take(context.WithoutCancel(ctx), e.limiters[storeStrict], charge)
 	if err != nil {
 		return 0, err

@@ -38,8 +38,6 @@ type Policy struct {
 	overload    Overload
 	// slowest is the longest time that a look-up may take.
 	slowest time.Duration
-	// warm: a rule warms up, so it must be known since when the policy is in force.
-	warm bool
 	// split: rules are in more than one store.
 	split bool
 }

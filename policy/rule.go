@@ -3,6 +3,7 @@ package policy
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -62,6 +63,8 @@ type rule struct {
 	overrides []override
 	// plan changes the base in time; nil if it never changes.
 	plan *schedule.Plan
+	// warm names the rule with its limits and its warm-up; "" if it does not warm up.
+	warm string
 
 	cost      cost
 	countWhen *expr.Expression // nil: every answer counts
@@ -162,6 +165,17 @@ func slotSuffix(kind, value string) string {
 		value = "#" + hex.EncodeToString(sum[:8])
 	}
 	return "@" + kind + "=" + value
+}
+
+// warmIdentity names what warms up: the rule, its limits and how. A change elsewhere in the document does not begin it anew,
+// since it would cut a running service down.
+func warmIdentity(rule string, limits []headgate.Limit, w *schedule.Warmup) string {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s %g %d", rule, w.From, w.Over)
+	for _, l := range limits {
+		fmt.Fprintf(sum, " %q", l)
+	}
+	return rule + "#" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // variants calls f with everything that a request may meet in the rule.

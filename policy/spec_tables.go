@@ -98,7 +98,7 @@ var ruleMapping = mapping{name: "rule", doc: "A rule: match, key and limits, and
 	{name: "count_when", form: celForm, doc: "A condition in CEL on the response. The limits are checked before, and charged after only if it is true, or fails at run time."},
 	{name: "overrides", form: mappingForm(overridesMapping), doc: "Limits in place of the rule's own, by the value of a dimension and by list. If several match, all of theirs apply."},
 	{name: "schedule", form: listOf(mappingForm(scheduleMapping), 100), doc: "Limits in place of the rule's own for a time. Overrides are not changed."},
-	{name: "warmup", form: mappingForm(warmupMapping), doc: "Lower limits for the first minutes of a policy."},
+	{name: "warmup", form: mappingForm(warmupMapping), doc: "Lower limits for the first minutes of a rule."},
 	{name: "lockout", form: mappingForm(lockoutMapping), doc: "Denials shut the key for a time."},
 	{name: "on_deny", form: mappingForm(onDenyMapping), doc: "What is done with a request that the rule denies."},
 	{name: "store", form: wordForm(string(Strict), string(Leased), string(Local)), def: "strict", doc: "Where the states are: in the store, in leases of it (there are none in this version: as strict), or in each process alone."},
@@ -131,7 +131,7 @@ var scheduleMapping = mapping{name: "schedule entry", doc: "Limits for a time: e
 	{name: "ramp", form: durationForm, def: "at once", doc: "The limits move from the rule's own to these over this time, linearly, in steps of 1 s."},
 }}
 
-var warmupMapping = mapping{name: "warmup", doc: "Limits grow after the policy has come into force.", fields: []fieldSpec{
+var warmupMapping = mapping{name: "warmup", doc: "Limits grow after the rule has come into force with these limits and this warm-up. When that was is kept in the store.", fields: []fieldSpec{
 	{name: "from", form: percentForm, required: true, doc: "The part of the limits to begin with, 1% to 100%."},
 	{name: "over", form: durationForm, required: true, doc: "How long it takes to the whole, up to 24h."},
 }}
