@@ -95,7 +95,8 @@ func (w *waitLines) join(key string, other *ticket) (*ticket, error) {
 
 // longest is how many requests a line may have.
 func (w *waitLines) longest(key string) int {
-	if strings.HasSuffix(key, lineEnd) {
+	// The first: a client may have a lineEnd of its own at the end of its key.
+	if strings.Index(key, lineEnd) == len(key)-len(lineEnd) {
 		return w.most
 	}
 	return max(1, w.most/lineShare)

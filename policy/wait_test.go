@@ -292,15 +292,15 @@ func TestWaitLeavesRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Config{})
 		defer store.Close()
-		e := mustEngine(t, preamble+"rules: [{name: r, key: [user], limits: [token_bucket 1/s burst=1], on_deny: {action: wait, max_wait: 5s}}]",
+		e := mustEngine(t, preamble+"rules: [{name: r, key: [phone], limits: [token_bucket 1/s burst=1], on_deny: {action: wait, max_wait: 5s}}]",
 			store, EngineConfig{MaxWaiting: 16})
 		said := make(chan string, 32)
 		ask := func(user string) {
-			v := e.Decide(t.Context(), request("GET /", "X-User-Id", user))
+			v := e.Decide(t.Context(), request("GET /?phone="+user))
 			said <- user + " " + v.Kind.String()
 		}
 		for range 8 {
-			go ask("greedy")
+			go ask("greedy%00")
 			synctest.Wait()
 		}
 		if e.Waiting() != 2 {
@@ -314,7 +314,7 @@ func TestWaitLeavesRoomForOthers(t *testing.T) {
 		for range 10 {
 			got[<-said]++
 		}
-		want := map[string]int{"greedy allow": 3, "greedy overloaded": 5, "other allow": 2}
+		want := map[string]int{"greedy%00 allow": 3, "greedy%00 overloaded": 5, "other allow": 2}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
