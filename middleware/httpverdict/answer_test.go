@@ -278,6 +278,22 @@ func TestOverloadHasNoFallback(t *testing.T) {
 	}
 }
 
+func TestUnservedHasTheFallback(t *testing.T) {
+	v := &Verdict{ID: "i", Fallback: &Fallback{Status: 200, Body: []byte("ready")}, Detail: "x", RetryAfter: headgate.Retry{State: headgate.RetryNever}}
+	u := v.Unserved(Unavailable, "upstream_unavailable", 0)
+	want := Verdict{Kind: Unavailable, ID: "i", Code: "upstream_unavailable", RetryAfter: headgate.Retry{After: time.Second}, Fallback: v.Fallback}
+	if !reflect.DeepEqual(*u, want) || v.Kind != Allow || v.Code != "" {
+		t.Errorf("got %+v of %+v", *u, *v)
+	}
+	if a := fixed.Answer(http.Header{}, u); a.Status != 200 || string(a.Body) != "ready" || a.Header.Get("Retry-After") != "" {
+		t.Errorf("with a fallback: %d %q %v", a.Status, a.Body, a.Header)
+	}
+	u.Fallback = nil
+	if a := fixed.Answer(http.Header{}, u); a.Status != 503 || !strings.Contains(string(a.Body), "not available at the moment") || a.Header.Get("Retry-After") != "1" {
+		t.Errorf("without one: %d %q %v", a.Status, a.Body, a.Header)
+	}
+}
+
 func BenchmarkAnswer(b *testing.B) {
 	v := denied()
 	h := http.Header{"Accept-Language": {"zh-CN,zh;q=0.9,en;q=0.8"}}

@@ -55,6 +55,15 @@ func (v *Verdict) Overload() *Verdict {
 	return &o
 }
 
+// Unserved returns the denial to answer in place of an allowance that the service fails: of that kind and code, to be tried
+// again after that time. Unlike [Verdict.Overload] it has the allowance's Fallback.
+func (v *Verdict) Unserved(kind Kind, code string, after time.Duration) *Verdict {
+	u := *v
+	u.Kind, u.Code, u.Detail = kind, code, ""
+	u.RetryAfter = headgate.Retry{After: max(after, time.Second)}
+	return &u
+}
+
 // Holds keeps requests for their wait, a bounded number at a time. It is safe for concurrent use.
 type Holds struct {
 	most int64

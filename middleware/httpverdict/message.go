@@ -33,12 +33,13 @@ var kindTexts = [...]struct{ title, message phrase }{
 
 // codeTexts has the messages of codes that say more than their kind.
 var codeTexts = map[string]phrase{
-	"cost_exceeds_limit": {"The request is larger than what is allowed.", "该请求超出了允许的用量。"},
-	"dimension_missing":  {"The request lacks something that is needed to let it pass.", "请求缺少放行所需的信息。"},
-	"gone":               {"The request came too late. Please send it again.", "该请求已失效，请重新发送。"},
-	"invalid_cost":       {"The cost of the request cannot be charged.", "无法计算该请求的用量。"},
-	"malformed_request":  {"The request is malformed.", "请求格式有误。"},
-	"wait_timeout":       {"The request has waited for its turn in vain. Please try again later.", "排队等待超时，请稍后再试。"},
+	"cost_exceeds_limit":   {"The request is larger than what is allowed.", "该请求超出了允许的用量。"},
+	"dimension_missing":    {"The request lacks something that is needed to let it pass.", "请求缺少放行所需的信息。"},
+	"gone":                 {"The request came too late. Please send it again.", "该请求已失效，请重新发送。"},
+	"invalid_cost":         {"The cost of the request cannot be charged.", "无法计算该请求的用量。"},
+	"malformed_request":    {"The request is malformed.", "请求格式有误。"},
+	"upstream_unavailable": {"The service is not available at the moment. Please try again later.", "服务暂时不可用，请稍后再试。"},
+	"wait_timeout":         {"The request has waited for its turn in vain. Please try again later.", "排队等待超时，请稍后再试。"},
 }
 
 // Message returns the title of a kind, and what a verdict of that kind and code says to the person at the other end unless

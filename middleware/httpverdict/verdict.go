@@ -108,14 +108,26 @@ type Verdict struct {
 	Over string
 	// Stale, if not nil, lets the front answer with the last good answer of the same request; see [Stale].
 	Stale *Stale
-	// Fallback, if not nil, is what a denial is answered with in place of the body that Response describes.
+	// Fallback, if not nil, is what a denial is answered with in place of the body that Response describes. With an allowed
+	// request it is for a front that finds the service failing: its answer where it would make a 502, 503 or 504 of its own.
+	// A front that is part of the service has no use for that.
 	Fallback *Fallback
+	// Priority says how much an allowed request matters when the service has no place for all: [PriorityCritical],
+	// [PriorityNormal] or [PrioritySheddable].
+	Priority uint8
 	// Matches says what became of every rule that was looked at, if the decider was made to explain; else it is nil.
 	Matches []Match
 	// Done, if not nil, must be called once when the request is over, with how it was answered: it releases and settles.
 	// The context bounds the calls it makes, and may be one that outlives the request's.
 	Done func(ctx context.Context, res Result)
 }
+
+// The priorities of requests, the one that is shed last first. A larger number counts as the last of them.
+const (
+	PriorityCritical uint8 = iota
+	PriorityNormal
+	PrioritySheddable
+)
 
 // Allowed tells whether the request goes on.
 func (v *Verdict) Allowed() bool { return v.Kind == Allow }
@@ -133,8 +145,9 @@ type Result struct {
 }
 
 // Stale says under what a GET's answers may be kept and given again. A front that keeps answers does so for every allowed
-// request that has it; one with a denial answers with what it has, and with the denial if it has nothing. While one request
-// refreshes an answer, identical ones wait for it rather than go to the service.
+// request that has it; one with a denial answers with what it has, and with the denial if it has nothing. One that forwards
+// does so too where the service fails. While one request refreshes an answer, identical ones wait for it rather than go to the
+// service.
 type Stale struct {
 	// Identity tells apart who may see the same answer: no answer is given to another identity. "" stands for everybody, and
 	// only then the rule says that its answers are public.

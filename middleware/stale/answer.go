@@ -11,6 +11,7 @@ import (
 // How an answer comes to be given, in the words of Cache-Status.
 const (
 	byDenial  = "headgate; hit; detail=denied"
+	byFailure = "headgate; hit; detail=failed"
 	byRefresh = "headgate; hit; detail=refreshing"
 	byWaiting = "headgate; fwd=miss; collapsed"
 )

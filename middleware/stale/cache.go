@@ -16,7 +16,7 @@
 // not matter, and of what an answer says only the above: who writes the rule takes the answers for what it says they are.
 //
 // An answer that is given again has Age, and a Cache-Status (RFC 9211) with "hit; detail=denied" in place of a denial, "hit;
-// detail=refreshing" while it is refreshed, and "fwd=miss; collapsed" for those that waited. Its hop-by-hop and rate limit headers
+// detail=failed" where the service fails, "hit; detail=refreshing" while it is refreshed, and "fwd=miss; collapsed" for those that waited. Its hop-by-hop and rate limit headers
 // are gone. An If-None-Match or If-Modified-Since that it satisfies is answered 304, a Range is ignored.
 package stale
 
@@ -125,13 +125,18 @@ func (c *Cache) Stats() Stats {
 }
 
 // Kept returns the answer to give in place of a denial, nil if there is none.
-func (c *Cache) Kept(q *Query) *Answer {
+func (c *Cache) Kept(q *Query) *Answer { return c.keptFor(q, byDenial) }
+
+// Failed returns the answer to give to an allowed request that the service fails, nil if there is none.
+func (c *Cache) Failed(q *Query) *Answer { return c.keptFor(q, byFailure) }
+
+func (c *Cache) keptFor(q *Query, how string) *Answer {
 	if !q.answerable() {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.find(q, q.key(), byDenial)
+	return c.find(q, q.key(), how)
 }
 
 // find returns the newest answer that a request may have. The caller holds mu.
