@@ -70,8 +70,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // CodeOf returns the code of the first [*Error] in the chain of err, "" if there is none.
 func CodeOf(err error) Code {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
 	return ""

@@ -142,6 +142,9 @@ func (l *lossLog) Decided(string, string, time.Duration) {}
 // ShadowDenied implements [policy.Observer].
 func (l *lossLog) ShadowDenied(string) {}
 
+// Shed implements [policy.Observer].
+func (l *lossLog) Shed(string) {}
+
 // StoreFailed implements [policy.Observer].
 func (l *lossLog) StoreFailed(code string, fallback bool) {
 	l.failed.Add(1)

@@ -95,6 +95,7 @@ func (e *Engine) letPass(s *scratch, v *httpverdict.Verdict) {
 	}
 	if len(s.over) == 0 { // what the service answers to a mark is for nobody else
 		s.setStale(v, (*rule).stale)
+		v.Fallback = s.fallbackOfRules()
 	}
 	v.Wait += s.held
 }

@@ -20,6 +20,8 @@ type applied struct {
 	cost              int64
 	// after: checked now, charged when the answer is known.
 	after bool
+	// lifted: its layer is; it asks only whether the key is shut.
+	lifted bool
 	// dropped: its store has failed, and it asks for nothing then.
 	dropped bool
 }
@@ -38,6 +40,10 @@ func (e *Engine) collect(s *scratch, v *httpverdict.Verdict) bool {
 		s.personal = s.personal || rule.stale() && !rule.public() && !rule.shadow
 		if why := s.stepsAside(rule, preflight); why != "" {
 			e.note(v, rule, why)
+			continue
+		}
+		if e.lifts(rule, &a) {
+			e.note(v, rule, "the device layer is lifted")
 			continue
 		}
 		a.key = s.key(rule.spec)
@@ -197,6 +203,8 @@ func (s *scratch) chargeRule(rule *rule, index int, text, holder string) {
 				c.Mode, c.Cost = headgate.Shadow, 0 // looks only; what is left tells whether it would deny
 			case rule.shadow:
 				c.Mode = headgate.Shadow
+			case a.lifted:
+				c.Cost = 0
 			case a.after:
 				c.Mode = headgate.Check
 			}

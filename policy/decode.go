@@ -25,8 +25,6 @@ type decoder struct {
 	specs map[string]int
 	// expressions compiles a text once for all that have the same.
 	expressions expr.Compiler
-	// unused has the fields without effect that are warned of.
-	unused map[string]bool
 	// version takes in everything that the policy is made of.
 	version hash.Hash
 }

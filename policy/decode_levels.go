@@ -36,11 +36,11 @@ func (d *decoder) decodeDegradation(n *node) {
 	if n := fields["l3"]; n != nil {
 		s := scope{d, "degradation: l3"}
 		allow := s.required(n, s.fields(n, l3Mapping), "allow")
-		for _, i := range s.listRefs(allow, "allow", true) {
+		d.p.l3Allow = s.listRefs(allow, "allow", true)
+		for _, i := range d.p.l3Allow {
 			d.p.degradation.L3Allow = append(d.p.degradation.L3Allow, d.p.lists[i].name)
 		}
 	}
-	d.warn(n.pos, "degradation is read, and no part of this version acts upon it yet")
 }
 
 func (s scope) decodeL2(n *node) {
@@ -67,15 +67,6 @@ func (d *decoder) decodeOverload(n *node) {
 		d.p.overload.Memory = s.percent(n, "memory")
 	}
 	d.p.overload.Pass = s.oneOf(fields["action"], "action", "shed", "pass") == "pass"
-	d.warn(n.pos, "overload is read, and no part of this version acts upon it yet")
-}
-
-// warnUnused notes that a field of rules has no effect yet, once for all rules that have it.
-func (s scope) warnUnused(n *node, field, message string) {
-	if n != nil && !s.unused[field] {
-		s.unused[field] = true
-		s.warn(n.pos, s.where+": "+field+" "+message)
-	}
 }
 
 // warn notes what is allowed and not as it looks.

@@ -192,19 +192,21 @@ func (s scope) decodeClass(fields map[string]*node, r *rule, info *Rule) {
 	}
 	info.Priority = Priority(s.oneOf(fields["priority"], "priority", string(Normal), string(Critical), string(Sheddable)))
 	info.UnitCost = s.money(fields["unit_cost"], "unit_cost")
-	s.warnUnused(fields["layer"], "layer", "is read, and no part of this version lifts layers yet")
-	s.warnUnused(fields["priority"], "priority", "is read, and no part of this version sheds requests yet")
-	if info.Store == Leased {
-		s.warnUnused(fields["store"], "store", "leased acts as strict where the program brings no leases, as in this version of headgate serve")
+	r.layer, r.ranked, r.rank = info.Layer, fields["priority"] != nil, rankOf(info.Priority)
+	if info.Store == Leased && r.lockout != nil {
+		s.warn(fields["store"].pos, s.where+": store: leased acts as strict beside a lockout, which counts denials in the store itself")
 	}
 }
+
+// deviceDimension is the name of the dimension that makes a rule one of the device layer.
+const deviceDimension = "device"
 
 func defaultLayer(key [][]string) Layer {
 	if len(key) == 0 {
 		return LayerGlobal
 	}
 	for _, part := range key {
-		if slices.Contains(part, "device") {
+		if slices.Contains(part, deviceDimension) {
 			return LayerDevice
 		}
 	}

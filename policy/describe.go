@@ -115,7 +115,7 @@ type StoreKind string
 // The stores.
 const (
 	Strict StoreKind = "strict" // in the store itself
-	Leased StoreKind = "leased" // in leases of the store, where there are any; else as Strict
+	Leased StoreKind = "leased" // charged ahead in the store and spent in this process; as Strict where the program brings no leases
 	Local  StoreKind = "local"  // in this process alone
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,10 @@ type EngineConfig struct {
 	// not the request's fault. nil: such requests are answered with 503. It should be in memory: it is asked without the
 	// caller's deadline.
 	Fallback headgate.Limiter
+	// Levels says which degradation is in force, and is told of devices; nil: none ever is.
+	Levels Levels
+	// Overload says whether the process is in danger; nil: it never is.
+	Overload Overloads
 	// Lookups finds the dimensions that are looked up. NewEngine refuses a policy that needs what is nil.
 	Lookups Lookups
 	// Before is the engine whose place this one takes, if there is one. What it has looked up stays known for dimensions that
@@ -82,6 +87,7 @@ type Engine struct {
 	force   []force // by rule
 	lines   *waitLines
 	lookups []*lookup.Cache // by dimension; nil for those that are not looked up
+	seed    maphash.Seed    // of what tells devices apart
 }
 
 // NewEngine returns an engine. It fails if the policy needs what a limiter or the configuration lacks, or if a field of
@@ -111,6 +117,9 @@ func NewEngine(p *Policy, limiter headgate.Limiter, cfg EngineConfig) (*Engine, 
 	e.force = make([]force, len(p.rules))
 	if e.lines = newWaitLines(cfg.MaxWaiting); cfg.Before != nil && cfg.Before.lines.most == cfg.MaxWaiting {
 		e.lines = cfg.Before.lines // those who wait there were first
+	}
+	if e.seed = maphash.MakeSeed(); cfg.Before != nil {
+		e.seed = cfg.Before.seed
 	}
 	e.lookups = newLookups(p, &cfg)
 	e.cfg.Before = nil
@@ -251,11 +260,13 @@ func (e *Engine) decide(ctx context.Context, r *httpverdict.Request) (v *httpver
 	if !e.judgeLists(s, v) {
 		e.policy.index.find(s, r.Path, r.Host)
 		switch {
+		case e.shed(s, v):
 		case !e.collect(s, v):
 			e.explain(s, v)
 		case len(s.applied) > 0:
 			s.charge(v)
 			e.judge(s, v)
+			e.tellDevice(s)
 		}
 	}
 	if v.ID == "" {
@@ -264,11 +275,14 @@ func (e *Engine) decide(ctx context.Context, r *httpverdict.Request) (v *httpver
 	return v, s.waited
 }
 
-// judgeLists reports whether a list has decided.
+// judgeLists reports whether a list, or that the request is on none that passes at L3, has decided.
 func (e *Engine) judgeLists(s *scratch, v *httpverdict.Verdict) bool {
 	if l := s.anyMember(e.policy.deny); l >= 0 {
 		v.Kind, v.Code = httpverdict.Forbidden, "list_denied"
 		v.Rule = "list:" + e.policy.lists[l].name
+		return true
+	}
+	if e.restricts(s, v) {
 		return true
 	}
 	if l := s.anyPassing(e.policy.allow); l >= 0 {

@@ -34,6 +34,7 @@ func (d *diary) Decided(rule, verdict string, took time.Duration) {
 	d.add("decided %q %s", rule, verdict)
 }
 func (d *diary) ShadowDenied(rule string)               { d.add("shadow %q", rule) }
+func (d *diary) Shed(priority string)                   { d.add("shed %s", priority) }
 func (d *diary) StoreFailed(code string, fallback bool) { d.add("failed %s %v", code, fallback) }
 
 func TestStoreErrors(t *testing.T) {

@@ -196,7 +196,7 @@ rules:
   - {name: a, limits: [token_bucket 1/s]}
   - {name: b, limits: [token_bucket 1/s], priority: critical, on_deny: {action: challenge}}
   - {name: c, limits: [token_bucket 1/s], priority: normal, layer: user, store: leased, on_deny: {action: queue}}
-  - {name: d, limits: [token_bucket 1/s], layer: user, store: leased}
+  - {name: d, key: [ip], limits: [token_bucket 1/s], layer: user, store: leased, lockout: {after: 1, for: 1m}}
 degradation: {l2: {automatic: true}}
 overload: {action: pass}
 `)
@@ -205,13 +205,9 @@ overload: {action: pass}
 		got = append(got, w.String())
 	}
 	want := []string{
-		`policy:5:53: rule "b": priority is read, and no part of this version sheds requests yet`,
 		`policy:5:81: rule "b": on_deny: action challenge is not there yet and acts as reject`,
-		`policy:6:68: rule "c": layer is read, and no part of this version lifts layers yet`,
-		`policy:6:81: rule "c": store leased acts as strict where the program brings no leases, as in this version of headgate serve`,
 		`policy:6:107: rule "c": on_deny: action queue is not there yet and acts as reject`,
-		`policy:8:14: degradation is read, and no part of this version acts upon it yet`,
-		`policy:9:11: overload is read, and no part of this version acts upon it yet`,
+		`policy:7:74: rule "d": store: leased acts as strict beside a lockout, which counts denials in the store itself`,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

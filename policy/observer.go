@@ -11,6 +11,9 @@ type Observer interface {
 	Decided(rule, verdict string, took time.Duration)
 	// ShadowDenied is called for each shadow rule that would have denied a request.
 	ShadowDenied(rule string)
+	// Shed is called for each request that is turned away since the process is in danger, with its priority: "critical",
+	// "normal" or "sheddable".
+	Shed(priority string)
 	// StoreFailed is called for each call of the store that ended with an error of this code; fallback tells whether the
 	// fallback decided in its place.
 	StoreFailed(code string, fallback bool)

@@ -36,6 +36,10 @@ type Policy struct {
 	capacity    []Capacity
 	degradation Degradation
 	overload    Overload
+	// l3Allow are the lists whose members pass at L3.
+	l3Allow []int
+	// ranked: a rule states a priority.
+	ranked bool
 	// slowest is the longest time that a look-up may take.
 	slowest time.Duration
 	// split: rules are in more than one store.
@@ -90,7 +94,6 @@ func Parse(name string, data []byte, cfg ParseConfig) (*Policy, error) {
 		files:    cfg.Files,
 		declared: make(map[string]bool),
 		specs:    make(map[string]int),
-		unused:   make(map[string]bool),
 		version:  sha256.New(),
 	}
 	_, _ = d.version.Write(data) // a hash takes everything
@@ -115,6 +118,7 @@ func (d *decoder) finish() {
 	p.version = hex.EncodeToString(d.version.Sum(nil))
 	p.index = newIndex(p.rules)
 	for i := range p.rules {
+		p.ranked = p.ranked || p.rules[i].ranked
 		p.split = p.split || p.rules[i].store != p.rules[0].store
 	}
 }
@@ -196,7 +200,7 @@ func (p *Policy) Needs() []httpverdict.Need {
 	for _, refs := range []struct {
 		field string
 		lists []int
-	}{{"allow", p.allow}, {"deny", p.deny}} {
+	}{{"allow", p.allow}, {"deny", p.deny}, {"degradation", p.l3Allow}} {
 		for _, l := range refs.lists {
 			if dim := p.lists[l].dim; dim >= 0 && p.dims[dim].body {
 				needs = append(needs, httpverdict.Need{Kind: httpverdict.NeedBody, Rule: "list:" + p.lists[l].name, Field: refs.field})

@@ -71,8 +71,12 @@ type rule struct {
 	// settled: checked before, charged when the answer is known.
 	settled bool
 
-	action  action
-	store   storeOrder
+	action action
+	store  storeOrder
+	layer  Layer
+	// ranked: it states a priority.
+	ranked  bool
+	rank    rank
 	onError OnError
 	// body: the request's body must be read for it.
 	body bool

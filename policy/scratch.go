@@ -43,6 +43,9 @@ type scratch struct {
 	groups   []group
 	decision headgate.Decision
 	part     headgate.Decision // of one group
+	// without and places are the charges that the fallback decides, and where they stand among all.
+	without []headgate.Charge
+	places  []int
 	// asked is how many of the charges have been asked for in the latest take.
 	asked int
 

@@ -49,7 +49,7 @@ func (e *Engine) settleLater(s *scratch, v *httpverdict.Verdict) *settlement {
 		a := &s.applied[i]
 		group := s.groupOf(a)
 		limiter := s.groups[group].decided
-		if !a.after || a.dropped || limiter == nil && !denied {
+		if !a.after || a.dropped || a.lifted || limiter == nil && !denied {
 			continue
 		}
 		if out == nil {

@@ -24,8 +24,8 @@ var documentMapping = mapping{name: "policy", doc: "The document.", fields: []fi
 	{name: "rules", form: listOf(mappingForm(ruleMapping), maxRules), doc: "The rules. All that match must pass, and nothing is charged if one denies."},
 	{name: "capacity", form: entriesOf("path", textForm, 256), doc: "What parts of the service bear, by path pattern, as a rate: /pay: 2000/s. headgate check compares the rules with it."},
 	{name: "response", form: mappingForm(responseMapping), doc: "What a denied client sees."},
-	{name: "degradation", form: mappingForm(degradationMapping), doc: "When the levels L2 and L3 are in force. Not acted upon in this version."},
-	{name: "overload", form: mappingForm(overloadMapping), doc: "What is done when the process is in danger. Not acted upon in this version."},
+	{name: "degradation", form: mappingForm(degradationMapping), doc: "When the levels L2 and L3 are in force."},
+	{name: "overload", form: mappingForm(overloadMapping), doc: "What is done when the process is in danger."},
 }}
 
 var clientsMapping = mapping{name: "clients", doc: "Who a request comes from.", fields: []fieldSpec{
@@ -101,11 +101,11 @@ var ruleMapping = mapping{name: "rule", doc: "A rule: match, key and limits, and
 	{name: "warmup", form: mappingForm(warmupMapping), doc: "Lower limits for the first minutes of a rule."},
 	{name: "lockout", form: mappingForm(lockoutMapping), doc: "Denials shut the key for a time."},
 	{name: "on_deny", form: mappingForm(onDenyMapping), doc: "What is done with a request that the rule denies."},
-	{name: "store", form: wordForm(string(Strict), string(Leased), string(Local)), def: "strict", doc: "Where the states are: in the store, in leases of it (there are none in this version: as strict), or in each process alone."},
+	{name: "store", form: wordForm(string(Strict), string(Leased), string(Local)), def: "strict", doc: "Where the states are: in the store, in leases that are charged there ahead and spent in the process, or in each process alone."},
 	{name: "on_error", form: wordForm(string(OnErrorLocal), string(OnErrorOpen), string(OnErrorClosed), string(OnErrorStale)), def: "local", doc: "What is done when the store fails: limits in the process, no limit, 503, or the last good answer, else 503."},
-	{name: "layer", form: wordForm(string(LayerGlobal), string(LayerUser), string(LayerDevice)), def: "device if the key has a dimension device, global without a key, else user", doc: "The layer, which levels will lift as a whole. It changes no decision in this version."},
+	{name: "layer", form: wordForm(string(LayerGlobal), string(LayerUser), string(LayerDevice)), def: "device if the key has a dimension device, global without a key, else user", doc: "The layer. L2 lifts all rules of the device layer; keys that are locked out stay shut."},
 	{name: "unit_cost", form: textForm, doc: "What one allowed request costs, such as 0.05 CNY: reports say what was spent, and what denials saved."},
-	{name: "priority", form: wordForm(string(Normal), string(Critical), string(Sheddable)), def: "normal", doc: "What overload will shed first. It changes no decision in this version."},
+	{name: "priority", form: wordForm(string(Normal), string(Critical), string(Sheddable)), def: "normal", doc: "What overload sheds last and first. Of the rules that match a request and state one, the most critical counts."},
 	{name: "mode", form: wordForm(string(Enforce), string(Shadow), string(Off)), def: "enforce", doc: "Whether the rule denies, only watches, or is only read."},
 }}
 
@@ -171,7 +171,7 @@ var degradationMapping = mapping{name: "degradation", doc: "When the levels L2 a
 var l2Mapping = mapping{name: "l2", doc: "When the device layer is lifted.", fields: []fieldSpec{
 	{name: "automatic", form: boolForm, def: "false", doc: "Whether it is lifted without somebody's hand."},
 	{name: "denied_devices", form: percentForm, def: "20%", doc: "The share of distinct devices denied by this layer alone, above which it is lifted."},
-	{name: "for", form: durationForm, def: "1m", doc: "How long the share must be above."},
+	{name: "for", form: durationForm, def: "1m", doc: "The time over which devices are counted."},
 	{name: "retry_after", form: durationForm, def: "10m", doc: "After what time the layer is tried again."},
 }}
 
@@ -182,5 +182,5 @@ var l3Mapping = mapping{name: "l3", doc: "Who passes at L3.", fields: []fieldSpe
 var overloadMapping = mapping{name: "overload", doc: "What is done when the process is in danger.", fields: []fieldSpec{
 	{name: "cpu", form: percentForm, def: "90%", doc: "The share of its processors above which the process is overloaded."},
 	{name: "memory", form: percentForm, def: "85%", doc: "The share of its memory above which the process is overloaded."},
-	{name: "action", form: wordForm("shed", "pass"), def: "shed", doc: "shed answers 503 by priority; pass skips the limits."},
+	{name: "action", form: wordForm("shed", "pass"), def: "shed", doc: "shed answers 503 by priority; pass lets requests pass without asking for any limit."},
 }}

@@ -93,6 +93,11 @@ func (e *Engine) ask(s *scratch) error {
 			break
 		}
 	}
+	for i := range s.charges[:s.asked] {
+		if o := &s.decision.Outcomes[i]; o.Allowed && s.appliedOf(i).lifted {
+			o.HasRemaining = false // it only looks, and binds nothing
+		}
+	}
 	s.decision.Conclude(s.charges[:s.asked])
 	if s.decision.Allowed && !allowed { // a store that does not say which charge has denied denies all the same
 		s.decision.Allowed, s.decision.Binding = false, -1
@@ -155,8 +160,7 @@ func (e *Engine) fallBack(s *scratch, g *group, fault bool) (allowed, decided bo
 	if len(s.decision.Outcomes) < len(s.charges) {
 		s.decision.Reset(len(s.charges))
 	}
-	var charges []headgate.Charge
-	var places []int
+	charges, places := s.without[:0], s.places[:0]
 	for i := g.from; i < g.to; i++ {
 		a := s.appliedOf(i)
 		switch rule := &s.p.rules[a.rule]; {
@@ -172,8 +176,12 @@ func (e *Engine) fallBack(s *scratch, g *group, fault bool) (allowed, decided bo
 	if len(charges) == 0 {
 		return true, true
 	}
-	// The caller's deadline may be what failed the store; memory needs no time.
-	if err := e.cfg.Fallback.Take(context.WithoutCancel(s.ctx), charges, &s.part); err != nil {
+	s.without, s.places = charges, places // for the next request
+	ctx := s.ctx
+	if _, limited := ctx.Deadline(); limited || ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx) // that deadline may be what failed the store; memory needs no time
+	}
+	if err := e.cfg.Fallback.Take(ctx, charges, &s.part); err != nil {
 		g.doubt(ofFallback, err)
 		return s.drop(g), s.onlyShadow(g)
 	}
@@ -272,7 +280,7 @@ func conclude(s *scratch, v *httpverdict.Verdict) {
 		c, o, a := &s.charges[i], &s.decision.Outcomes[i], s.appliedOf(i)
 		rule := &s.p.rules[a.rule]
 		switch {
-		case a.dropped:
+		case a.dropped, a.lifted && o.Allowed:
 			continue
 		case rule.shadow:
 			wouldDeny := !o.Allowed || a.after && o.HasRemaining && o.Remaining < a.cost

@@ -231,6 +231,9 @@ func TestAtIsTheSlowClock(t *testing.T) {
 		p.warmup = nil
 		for i := range p.entries {
 			p.entries[i].ramp = 0
+			if d := p.entries[i].daily; d != nil && (d.start%minute != 0 || d.end%minute != 0) {
+				t.Skip("a clock that is looked at every minute cannot tell") // what ends in the minute that is shown again
+			}
 		}
 		for i := range clocks["UTC"].shown {
 			now := over.from + int64(i)*minute
