@@ -39,9 +39,9 @@ const (
 type rank uint8
 
 const (
-	rankCritical rank = iota
-	rankNormal
-	rankSheddable
+	rankCritical  = rank(httpverdict.PriorityCritical)
+	rankNormal    = rank(httpverdict.PriorityNormal)
+	rankSheddable = rank(httpverdict.PrioritySheddable)
 )
 
 func (r rank) String() string {
