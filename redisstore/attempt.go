@@ -9,36 +9,36 @@ import (
 )
 
 // attempt sends a batch once. again tells that nothing ran and its ops wait to be asked again; else all have their answer.
-func (s *Store) attempt(ctx context.Context, b *batch) (f fate, again bool) {
+func (s *Store) attempt(ctx context.Context, b *batch, w *watcher) (f fate, again bool) {
 	keys, arg := b.prepare(s)
 	if len(b.sent) == 0 {
 		return fateRefused, false // all have left
 	}
 	script := b.script(&s.scripts)
 	text := unsafe.String(unsafe.SliceData(arg), len(arg)) // arg is not written to again
-	start := time.Now()
+	w.sends(script.name, len(b.sent), time.Now())
 	reply, err := s.client.EvalSHA(ctx, script.sha, keys, text)
 	if err != nil {
 		if f, _ = judge(err); f == fateLoad {
 			reply, err = s.client.Eval(ctx, script.text, keys, text)
 		}
 	}
-	took := time.Since(start)
 	if s.broken.Load() != (err != nil) {
 		s.broken.Store(err != nil)
 	}
 	if err == nil {
-		s.cfg.Observer.Call(script.name, len(b.sent), took, "")
+		w.ends("")
 		s.deliver(b, reply)
 		return fateRefused, false
 	}
 	f, hint := judge(err)
 	failure := callError(f, hint, err)
-	s.cfg.Observer.Call(script.name, len(b.sent), took, failure.Code)
 	if f == fateRepeat || f == fateApart {
+		w.refused(failure.Code)
 		b.requeue(failure)
 		return f, true
 	}
+	w.ends(failure.Code)
 	s.complain(failure)
 	for _, o := range b.sent {
 		o.finish("", 0, failure)
@@ -48,12 +48,12 @@ func (s *Store) attempt(ctx context.Context, b *batch) (f fate, again bool) {
 
 // attemptApart sends each op of a batch alone and reports whether some must be asked again. Those stay in the batch; an op that
 // has its answer is its caller's, and may be another request by now.
-func (s *Store) attemptApart(ctx context.Context, b *batch) (again bool) {
+func (s *Store) attemptApart(ctx context.Context, b *batch, w *watcher) (again bool) {
 	one := newBatch()
 	waiting := b.ops[:0]
 	for _, o := range b.ops {
 		one.ops = append(one.ops[:0], o)
-		if _, more := s.attempt(ctx, one); more {
+		if _, more := s.attempt(ctx, one, w); more {
 			waiting = append(waiting, o)
 		}
 	}

@@ -113,7 +113,7 @@ type callCounter struct {
 	calls, takes atomic.Int64
 }
 
-func (c *callCounter) Call(_ string, takes int, _ time.Duration, _ headgate.Code) {
+func (c *callCounter) Call(_, _ string, takes int, _ time.Duration, _ headgate.Code) {
 	c.calls.Add(1)
 	c.takes.Add(int64(takes))
 }

@@ -298,7 +298,7 @@ type watcher struct {
 	fresh             []string
 }
 
-func (w *watcher) Call(_ string, takes int, _ time.Duration, _ headgate.Code) {
+func (w *watcher) Call(_, _ string, takes int, _ time.Duration, _ headgate.Code) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls, w.takes = w.calls+1, w.takes+takes

@@ -51,15 +51,33 @@ type Config struct {
 
 	// Observer, if set, is told what happens. See there.
 	Observer Observer
+	// Breaker, if set, says which nodes are not worth asking. See there.
+	Breaker Breaker
 	// Logger gets what an operator should know. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
+// Breaker tells a Store which nodes of Redis not to ask. It is asked before everything that goes to a node, from many goroutines: it
+// must not block, and should take nanoseconds. How a node fares it learns from [Observer].Call; whether one has come back,
+// from [Store.Probe].
+type Breaker interface {
+	// Open tells whether calls to a node, as Observer.Call names it, are to fail at once. They do so with CodeUnavailable and an
+	// error that wraps [ErrBreakerOpen]. Of a take over several nodes one that is open is enough, and nothing is sent.
+	Open(node string) bool
+}
+
 // Observer is told what a Store does. Its methods are called from many goroutines, on the hot path: they must not block.
 type Observer interface {
-	// Call tells of one script call on the wire: the script's name (take, refund, slots, inspect, reset), how many takes it had,
-	// how long it took, and the code of its failure, "" if there was none.
-	Call(script string, takes int, took time.Duration, code headgate.Code)
+	// Call tells of one script call on the wire: the node that it went to, the script's name (take, refund, slots, inspect, reset,
+	// fleet), how many takes it had, how long it took, and the code of its failure, "" if there was none.
+	//
+	// The node is host:port: of the one Redis, as configured; of the primary that Sentinel names; of the primary that serves
+	// the keys on a cluster, as of late. It is "" where that is not known, which it never is of a client of your own.
+	//
+	// A call that has no answer within Config.Timeout has failed, with CodeIndeterminate, and is told of then, not when the client
+	// gives it up. What Redis refuses for the moment (LOADING, READONLY, TRYAGAIN) is one call for as long as it is repeated. When
+	// a caller leaves is not the call's concern.
+	Call(node, script string, takes int, took time.Duration, code headgate.Code)
 	// Failed tells of one caller that got an error. own tells that its context ended before the store's time was up, which is
 	// no failure of Redis.
 	Failed(code headgate.Code, own bool)
@@ -72,10 +90,10 @@ type Observer interface {
 // nobody observes nothing.
 type nobody struct{}
 
-func (nobody) Call(string, int, time.Duration, headgate.Code) {}
-func (nobody) Failed(headgate.Code, bool)                     {}
-func (nobody) UnknownStates(int)                              {}
-func (nobody) NewKey(string)                                  {}
+func (nobody) Call(string, string, int, time.Duration, headgate.Code) {}
+func (nobody) Failed(headgate.Code, bool)                             {}
+func (nobody) UnknownStates(int)                                      {}
+func (nobody) NewKey(string)                                          {}
 
 // Bounds of the batching.
 const (

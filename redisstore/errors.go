@@ -23,6 +23,9 @@ var ErrConfig = errors.New("bad configuration")
 // ErrRefused is what the error of [New] wraps if Redis was reached and refuses for good, such as for a wrong password.
 var ErrRefused = errors.New("refused")
 
+// ErrBreakerOpen is what the error wraps of a call that was not made, since [Config].Breaker says that its node is not worth asking.
+var ErrBreakerOpen = errors.New("breaker open")
+
 // refusal is an answer of Redis that is for good.
 type refusal struct{ error }
 

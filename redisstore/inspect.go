@@ -18,6 +18,9 @@ func (v *view) Reset(ctx context.Context, slot, key string) error {
 
 // runRaw runs a script that is given its keys and argument as they are.
 func (v *view) runRaw(ctx context.Context, script *script, key string, r *raw) (string, *headgate.Error) {
+	if err := v.s.lane(key).barred(); err != nil {
+		return "", err
+	}
 	o, wall, err := v.begin(ctx, script)
 	if err != nil {
 		return "", err

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
@@ -14,7 +15,8 @@ import (
 // A call runs in a goroutine of its own, so that a caller leaves at its deadline whatever the client does; but that of a lone
 // take in the caller's own, where the client is known to come back in time.
 type lane struct {
-	s *Store
+	s    *Store
+	node atomic.Pointer[string] // where its calls go; nil: unknown
 
 	mu       sync.Mutex
 	queue    []*op // guarded by mu; from head on
@@ -84,6 +86,10 @@ func (l *lane) send() {
 	defer l.s.sending.Add(-1)
 	b := l.s.batches.Get().(*batch)
 	for l.next(b) {
+		if err := l.barred(); err != nil {
+			b.bar(err)
+			continue
+		}
 		w := l.watch()
 		clean := l.s.call(b, time.Now().Add(l.s.cfg.Timeout+l.s.cfg.ConnectTimeout), w)
 		if !clean {
@@ -149,80 +155,28 @@ func (l *lane) close() {
 	l.queue, l.head = nil, 0
 }
 
-// watcher gives a call's place on the wire away when the client does not come back in time, so that a client stuck in
-// one call does not hold up the others; and when takes must wait for keys on the move, which do not concern the others.
-type watcher struct {
-	l     *lane
-	timer *time.Timer // nil: nobody watches the time
-	mu    sync.Mutex
-	over  bool // guarded by mu: the call came back
-	away  bool // guarded by mu: its place was given away
-}
-
-// maxStuck bounds the calls whose place was given away.
-const maxStuck = 64
-
-func (l *lane) watch() *watcher {
-	w := &watcher{l: l}
-	w.timer = time.AfterFunc(2*l.s.cfg.Timeout, w.expire)
-	return w
-}
-
-func (w *watcher) expire() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.over || w.away {
-		return
-	}
-	if w.l.s.stuck.Add(1) > maxStuck {
-		w.l.s.stuck.Add(-1)
-		return
-	}
-	w.away = true
-	w.l.mu.Lock()
-	defer w.l.mu.Unlock()
-	if w.l.closed || w.l.head == len(w.l.queue) {
-		w.l.inFlight--
-		return
-	}
-	w.l.s.senders.Add(1)
-	go w.l.send()
-}
-
-// returned notes that the call came back and tells whether its place is another's by now.
-func (w *watcher) returned() bool {
-	if w.timer != nil {
-		w.timer.Stop()
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.over = true
-	if w.away {
-		w.l.s.stuck.Add(-1)
-	}
-	return w.away
-}
-
 // call sends a batch and gives every op of it an answer. It reports whether the client is done with what it was given.
 func (s *Store) call(b *batch, deadline time.Time, w *watcher) (clean bool) {
 	ctx, cancel := context.WithDeadline(s.base, deadline)
 	defer cancel()
+	defer w.tellRest()
 	wait := time.Millisecond
 	apart := false
 	for {
 		if !apart {
-			f, again := s.attempt(ctx, b)
+			f, again := s.attempt(ctx, b, w)
 			if !again {
 				return f != fateUnknown
 			}
 			if apart = f == fateApart; apart && len(b.ops) > 1 {
+				w.goesApart()
 				continue // at once: most of them are not on the move
 			}
-		} else if !s.attemptApart(ctx, b) {
+		} else if !s.attemptApart(ctx, b, w) {
 			return false
 		}
 		if apart {
-			w.expire() // what waits behind them may lie elsewhere
+			w.giveAway() // what waits behind them may lie elsewhere
 		}
 		if !sleep(ctx, wait) {
 			s.giveUp(b)

@@ -94,6 +94,9 @@ func forfeit(owed []headgate.Charge, of []int, d *headgate.Decision) {
 // refund runs refund.lua on charges of one shard and returns its answer for each of them. Where the clocks differ too far for a
 // calendar it asks again, once.
 func (v *view) refund(ctx context.Context, owed []headgate.Charge, marks []int64) (string, *headgate.Error) {
+	if err := v.s.lane(owed[0].Key).barred(); err != nil {
+		return "", err
+	}
 	for again, around := false, int64(0); ; again = true {
 		o, wall, err := v.begin(ctx, v.s.scripts.refund)
 		if err != nil {

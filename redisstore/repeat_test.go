@@ -105,7 +105,7 @@ func TestApartLeavesAnswered(t *testing.T) {
 		b.ops = append(b.ops, o)
 	}
 	all := append([]*op(nil), b.ops...)
-	if !s.attemptApart(t.Context(), b) || len(b.ops) != 1 || b.ops[0] != all[1] {
+	if !s.attemptApart(t.Context(), b, &watcher{l: &s.lanes[0]}) || len(b.ops) != 1 || b.ops[0] != all[1] {
 		t.Fatalf("%d ops wait", len(b.ops))
 	}
 	<-all[0].done

@@ -35,6 +35,9 @@ func (v *view) slot(ctx context.Context, c *headgate.Charge, what byte) (alive b
 		e.Charge = 0
 		return false, e
 	}
+	if failed := v.s.lane(c.Key).barred(); failed != nil {
+		return false, v.s.fail(failed)
+	}
 	if l.Count() == 0 { // nobody can acquire, but the slots there are live on
 		if acquire[0].Limit, err = headgate.NewConcurrency(1, l.TTL()); err != nil {
 			return false, err

@@ -41,6 +41,7 @@ type Store struct {
 	spreads atomic.Int64 // takes over several shards that are under way
 	broken  atomic.Bool  // the last call got no answer
 
+	open       *headgate.Error  // of what the breaker does not let through
 	complained atomic.Int64     // when a failure was logged, ns
 	wall       func() time.Time // the clock of this machine
 
@@ -73,7 +74,7 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, client: cfg.Client, scripts: newScripts(), names: newNamer(cfg.Namespace, cfg.Secret), wall: time.Now}
+	s := &Store{cfg: cfg, client: cfg.Client, scripts: newScripts(), names: newNamer(cfg.Namespace, cfg.Secret), open: newOpenError(), wall: time.Now}
 	if s.client == nil {
 		client, err := connect(ctx, &cfg)
 		if err != nil {
@@ -90,6 +91,9 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	for i := range s.lanes {
 		s.lanes[i].s = s
+	}
+	if s.owned != nil && !cfg.Cluster && cfg.Master == "" {
+		s.lanes[0].node.Store(&s.cfg.Addrs[0])
 	}
 	s.ops.New = func() any { return newOp() }
 	s.batches.New = func() any { return newBatch() }

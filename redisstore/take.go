@@ -28,6 +28,9 @@ func (v *view) Take(ctx context.Context, charges []headgate.Charge, d *headgate.
 }
 
 func (v *view) take(ctx context.Context, charges []headgate.Charge, d *headgate.Decision) *headgate.Error {
+	if err := v.s.barred(charges); err != nil {
+		return err
+	}
 	if groups := v.s.groups(charges); groups != nil {
 		return v.takeSpread(ctx, charges, groups, d)
 	}
