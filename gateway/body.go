@@ -166,6 +166,16 @@ func (b *pacedBody) failure() error {
 	return b.err
 }
 
+// sent tells whether all of the body has been read; a nil body has been.
+func (b *pacedBody) sent() bool {
+	if b == nil {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.whole
+}
+
 // lingering is how long net/http may wait for what is left of a body once the answer is known.
 const lingering = 2 * time.Second
 

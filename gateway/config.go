@@ -2,13 +2,10 @@ package gateway
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
@@ -22,17 +19,27 @@ const (
 	DefaultMaxIdleConns    = 1024
 	DefaultConnectTimeout  = 3 * time.Second
 	DefaultResponseTimeout = 60 * time.Second
+	DefaultAnswerIdle      = 5 * time.Minute
 	DefaultTunnelIdle      = 10 * time.Minute
 	DefaultStall           = 30 * time.Second
 	DefaultMinRate         = 240
 )
 
-// Config says what a Gateway guards and how. Upstream and Decider are required; the zero value of every other field is its
-// default.
+// Config says what a Gateway guards and how. Upstream, or Upstreams in its place, and Decider are required; the zero value of
+// every other field is its default.
 type Config struct {
 	// Upstream is the service: http://HOST:PORT, https://HOST:PORT (HTTP/2 if it offers that) or h2c://HOST:PORT (HTTP/2
 	// without TLS). A path is put in front of every request's path.
 	Upstream string
+	// Upstreams are the servers of the service if there are several, at most MaxUpstreams, each as in Upstream and with a path
+	// of its own; schemes may differ. A request goes to the one of two drawn at random that has fewer requests, among those
+	// that are not ejected. One whose connection cannot be made, so that nothing was sent, is tried once more at another.
+	Upstreams []string
+	// Ejection says when an upstream that fails gets no more requests, and when it gets some again.
+	Ejection Ejection
+	// UpstreamChanged, if set, is told that an upstream is ejected or has come back, and why. The calls come one after the
+	// other in the order of the changes, and hold up what they are told of: it must not block.
+	UpstreamChanged func(upstream string, ejected bool, why string)
 	// UpstreamTLS is for https; nil verifies the certificate against the system's roots.
 	UpstreamTLS *tls.Config
 	// Decider is the policy. It is refused if it needs what the gateway cannot give, see Check.
@@ -60,7 +67,7 @@ type Config struct {
 	// MaxRequestBody is how many bytes a request's body may have; 0 is no bound: bodies are streamed, never kept. A longer
 	// one is answered 413.
 	MaxRequestBody int64
-	// MaxIdleConns is how many connections to the service are kept for later; 0 stands for DefaultMaxIdleConns.
+	// MaxIdleConns is how many connections to each upstream are kept for later; 0 stands for DefaultMaxIdleConns.
 	MaxIdleConns int
 
 	// ConnectTimeout bounds connecting to the service, and its TLS handshake; 0 stands for DefaultConnectTimeout.
@@ -68,6 +75,10 @@ type Config struct {
 	// ResponseTimeout bounds the time from the end of a request to the header of its answer: 504 after that. 0 stands for
 	// DefaultResponseTimeout, negative for no bound. The body of an answer may take any time.
 	ResponseTimeout time.Duration
+	// AnswerIdle is how long the service may be silent within the body of an answer whose length it has announced; then the
+	// answer is broken off. 0 stands for DefaultAnswerIdle, negative for no bound. Answers of unknown length, as streams are,
+	// may be silent for any time.
+	AnswerIdle time.Duration
 	// TunnelIdle is how long a websocket may be silent in both directions; 0 stands for DefaultTunnelIdle, negative for no
 	// bound.
 	TunnelIdle time.Duration
@@ -81,6 +92,9 @@ type Config struct {
 	// KeepUnderscores forwards headers with "_" in their names. By default they are removed: CGI, WSGI and PHP take X_User_Id
 	// for X-User-Id, which a policy does not.
 	KeepUnderscores bool
+	// Random returns a number in [0, 1) for the choice of upstreams and for jitter, from many goroutines at a time; nil stands
+	// for math/rand/v2.
+	Random func() float64
 }
 
 func (c Config) withDefaults() Config {
@@ -92,9 +106,14 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxIdleConns, DefaultMaxIdleConns)
 	setDefault(&c.ConnectTimeout, DefaultConnectTimeout)
 	setDefault(&c.ResponseTimeout, DefaultResponseTimeout)
+	setDefault(&c.AnswerIdle, DefaultAnswerIdle)
 	setDefault(&c.TunnelIdle, DefaultTunnelIdle)
 	setDefault(&c.Stall, DefaultStall)
 	setDefault(&c.MinRate, DefaultMinRate)
+	c.Ejection = c.Ejection.withDefaults()
+	if c.Random == nil {
+		c.Random = rand.Float64
+	}
 	return c
 }
 
@@ -118,6 +137,9 @@ func (c *Config) validate() error {
 			return fmt.Errorf("gateway: Config.%s is negative; use 0 for the default", f.name)
 		}
 	}
+	if err := c.Ejection.validate(); err != nil {
+		return err
+	}
 	return Check(c.Decider)
 }
 
@@ -127,68 +149,4 @@ func (c *Config) validate() error {
 func Check(d httpverdict.Decider) error {
 	return httpverdict.CheckNeeds(d, "gateway", httpverdict.NeedWait, httpverdict.NeedRelease, httpverdict.NeedResult,
 		httpverdict.NeedBody, httpverdict.NeedMark, httpverdict.NeedStale)
-}
-
-// upstream is where requests go, in the form that outgoing requests need.
-type upstream struct {
-	scheme string // http or https
-	host   string // with a port
-	base   string // cleaned path without a trailing slash, "" for none
-	h2c    bool
-}
-
-func parseUpstream(text string) (upstream, error) {
-	fail := func(what string) (upstream, error) {
-		return upstream{}, fmt.Errorf("gateway: upstream %q %s; write one such as http://127.0.0.1:9000", redact(text), what)
-	}
-	u, err := url.Parse(text)
-	var port string
-	switch {
-	case text == "":
-		return upstream{}, errors.New("gateway: the upstream is missing; write one such as http://127.0.0.1:9000")
-	case err != nil || u.Opaque != "":
-		return fail("is not a URL")
-	case u.Scheme == "http" || u.Scheme == "h2c":
-		port = "80"
-	case u.Scheme == "https":
-		port = "443"
-	default:
-		return fail("has no scheme out of http, https and h2c")
-	}
-	switch {
-	case u.Hostname() == "":
-		return fail("has no host")
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return fail("has more than scheme, host, port and path")
-	case u.Port() != "":
-		if n, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || n == 0 {
-			return fail("has a port outside 1 to 65535")
-		}
-		port = u.Port()
-	}
-	up := upstream{scheme: strings.Replace(u.Scheme, "h2c", "http", 1), host: joinHostPort(u.Hostname(), port), h2c: u.Scheme == "h2c"}
-	if u.EscapedPath() != "" {
-		base, err := httpverdict.CleanPath(u.EscapedPath())
-		if err != nil {
-			return fail("has a malformed path")
-		}
-		up.base = strings.TrimSuffix(base, "/")
-	}
-	return up, nil
-}
-
-func joinHostPort(host, port string) string {
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	return host + ":" + port
-}
-
-// redact keeps a password that somebody wrote into a URL out of errors.
-func redact(text string) string {
-	scheme, rest, found := strings.Cut(text, "://")
-	if at := strings.LastIndexByte(rest, '@'); found && at >= 0 {
-		return scheme + "://…" + rest[at:]
-	}
-	return text
 }

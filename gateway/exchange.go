@@ -25,6 +25,7 @@ type exchange struct {
 	writes  *pace      // of an HTTP/2 stream
 	websock bool
 	keeping *stale.Keeping // nil unless the answer may be that of others
+	at      attempt        // at the upstream that has the request
 
 	looks   sync.Mutex // guards what follows while the policy decides
 	ahead   *httpverdict.PeekedBody
@@ -32,6 +33,7 @@ type exchange struct {
 
 	start              time.Time
 	upstreamTime, rest time.Duration
+	servedBy           string
 	status             int
 	bytes              int64
 	switched           http.Header // of the answer that began a tunnel
@@ -155,7 +157,7 @@ func (x *exchange) pass() {
 		}
 	}
 	if !x.g.enter() {
-		x.deny(v.Overload())
+		x.noPlace("overloaded", v.Wait)
 		return
 	}
 	defer x.g.leave()
@@ -198,7 +200,7 @@ func (x *exchange) finish() {
 	}
 	e := Event{
 		Request: x.r, Verdict: x.verdict, Status: x.status, Bytes: x.bytes,
-		Duration: time.Since(x.start), Upstream: x.upstreamTime, Body: x.rest,
+		ServedBy: x.servedBy, Duration: time.Since(x.start), Upstream: x.upstreamTime, Body: x.rest,
 	}
 	if x.g.cfg.Observe != nil {
 		x.g.cfg.Observe(&e)
@@ -220,13 +222,16 @@ func (x *exchange) result() httpverdict.Result {
 }
 
 func (x *exchange) log(e *Event) {
-	attrs := make([]slog.Attr, 0, 12)
+	attrs := make([]slog.Attr, 0, 13)
 	attrs = append(attrs, slog.String("method", x.r.Method), slog.String("host", x.r.Host))
 	if x.judged != nil {
 		attrs = append(attrs, slog.String("path", x.judged.Path), slog.String("peer", x.judged.Peer.String()))
 	}
 	attrs = append(attrs, slog.String("proto", x.r.Proto), slog.Int("status", e.Status), slog.Int64("bytes", e.Bytes),
 		slog.Duration("duration", e.Duration), slog.Duration("upstream", e.Upstream))
+	if e.ServedBy != "" {
+		attrs = append(attrs, slog.String("served_by", e.ServedBy))
+	}
 	if v := e.Verdict; v != nil {
 		attrs = append(attrs, slog.String("verdict", v.Kind.String()), slog.String("rule", v.Rule), slog.String("id", v.ID))
 		if v.ClientIP.IsValid() {

@@ -95,9 +95,15 @@ func (f *fault) problem(lang, id string) []byte {
 	return append(body, '\n')
 }
 
+// clientFailed tells whether the client is why there is no answer: it has left, or its body could not be read.
+func (x *exchange) clientFailed() bool {
+	return x.body.failure() != nil || x.r.Context().Err() != nil
+}
+
 // upstreamFailed answers for a service that has not. The fault may be the client's: its body is read while the request is
 // sent.
 func (x *exchange) upstreamFailed(err error) {
+	x.at.report(x.blame(err), err)
 	switch failure := x.body.failure(); {
 	case errors.Is(failure, errSlowBody): // before the context, which net/http ends when a read has failed
 		x.fail(&fault{
@@ -125,7 +131,21 @@ func (x *exchange) upstreamFailed(err error) {
 		}
 	}
 	x.warn("the upstream did not answer", err)
-	x.fail(f)
+	x.serviceFailed(f)
+}
+
+// blame tells what a request without an answer says of its upstream. A connection that ends while the request's body is still
+// being sent says nothing: an upstream that has refused the body, and closed, looks like that, and clients must not be able to
+// have it ejected.
+func (x *exchange) blame(err error) outcome {
+	var dial dialError
+	switch {
+	case x.clientFailed():
+		return unknown
+	case isTimeout(err), errors.As(err, &dial), x.body.sent():
+		return failed
+	}
+	return unknown
 }
 
 func isTimeout(err error) bool {
@@ -136,7 +156,7 @@ func isTimeout(err error) bool {
 // warn logs a fault of the service.
 func (x *exchange) warn(message string, err error) {
 	x.g.cfg.Logger.LogAttrs(context.WithoutCancel(x.r.Context()), slog.LevelWarn, message,
-		slog.String("upstream", x.g.up.host), slog.String("method", x.r.Method), slog.String("path", x.judged.Path),
+		slog.String("upstream", x.servedBy), slog.String("method", x.r.Method), slog.String("path", x.judged.Path),
 		slog.String("id", x.verdict.ID), slog.Any("error", err))
 }
 

@@ -294,6 +294,16 @@ func TestNewRefuses(t *testing.T) {
 		{"query", Config{Upstream: "http://x/?a=1", Decider: ok}, "has more than scheme, host, port and path"},
 		{"password", Config{Upstream: "http://u:secret@x/", Decider: ok}, `upstream "http://…@x/" has more than`},
 		{"bad path", Config{Upstream: "http://x/%00", Decider: ok}, "has a malformed path"},
+		{"both", Config{Upstream: "http://x", Upstreams: []string{"http://y"}, Decider: ok}, "has both Upstream and Upstreams"},
+		{"one is wrong", Config{Upstreams: []string{"http://u:secret@x", "http://y"}, Decider: ok}, "has more than scheme"},
+		{"one is empty", Config{Upstreams: []string{"http://x", ""}, Decider: ok}, "the upstream is missing"},
+		{"the same twice", Config{Upstreams: []string{"http://x", "http://x:80/"}, Decider: ok}, `"http://x:80/" is there twice`},
+		{"very many", Config{Upstreams: make([]string, MaxUpstreams+1), Decider: ok}, "257 upstreams are more than the 256"},
+		{"share", Config{Upstream: "http://x", Decider: ok, Ejection: Ejection{FailedShare: 1.5}}, "Ejection.FailedShare is 1.5"},
+		{"negative window", Config{Upstream: "http://x", Decider: ok, Ejection: Ejection{Window: -1}}, "Ejection has a bound that is out of range"},
+		{"least over most", Config{Upstream: "http://x", Decider: ok, Ejection: Ejection{For: 2, Most: 1}}, "Ejection.Most, 1ns, is less than Ejection.For, 2ns"},
+		{"no health path", Config{Upstream: "http://x", Decider: ok, Ejection: Ejection{HealthPath: "healthz"}}, `Ejection.HealthPath is "healthz"`},
+		{"a health path in two lines", Config{Upstream: "http://x", Decider: ok, Ejection: Ejection{HealthPath: "/a\r\nX: y"}}, "Ejection.HealthPath is"},
 		{"negative", Config{Upstream: "http://x", Decider: ok, MaxConcurrent: -1}, "Config.MaxConcurrent is negative"},
 	} {
 		if _, err := New(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
@@ -309,14 +319,14 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestUpstreamForms(t *testing.T) {
-	for text, want := range map[string]upstream{
+	for text, want := range map[string]endpoint{
 		"http://x":              {scheme: "http", host: "x:80"},
 		"https://x":             {scheme: "https", host: "x:443"},
 		"h2c://x:1/":            {scheme: "http", host: "x:1", h2c: true},
 		"http://[::1]:9000/a/b": {scheme: "http", host: "[::1]:9000", base: "/a/b"},
 		"http://[::1]/a/../b/":  {scheme: "http", host: "[::1]:80", base: "/b"},
 	} {
-		if got, err := parseUpstream(text); err != nil || got != want {
+		if got, err := parseEndpoint(text); err != nil || got != want {
 			t.Errorf("%s: %+v %v, want %+v", text, got, err, want)
 		}
 	}

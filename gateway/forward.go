@@ -2,15 +2,12 @@ package gateway
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptrace"
 	"net/textproto"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
@@ -25,49 +22,6 @@ const (
 )
 
 var errInformational = errors.New("too many informational answers")
-
-// forward sends the request to the service and its answer to the client.
-func (x *exchange) forward() {
-	if most := x.g.cfg.MaxRequestBody; most > 0 && x.r.ContentLength > most {
-		x.fail(faultLongBody())
-		return
-	}
-	x.openBody()
-	sent := time.Now()
-	res, err := x.roundTrip()
-	answered := time.Now()
-	x.upstreamTime = answered.Sub(sent)
-	if err != nil {
-		x.upstreamFailed(err)
-		return
-	}
-	defer res.Body.Close()
-	defer func() { x.rest = time.Since(answered) }()
-	if res.StatusCode == http.StatusSwitchingProtocols {
-		x.tunnel(res)
-		return
-	}
-	x.respond(res)
-}
-
-// roundTrip returns an answer that can be passed on.
-func (x *exchange) roundTrip() (*http.Response, error) {
-	hints := &earlyHints{x: x}
-	defer hints.end()
-	transport := x.g.transport
-	if x.websock {
-		transport = x.g.upgrades
-	}
-	res, err := transport.RoundTrip(x.outgoing(httptrace.WithClientTrace(x.r.Context(), &httptrace.ClientTrace{Got1xxResponse: hints.pass})))
-	if err != nil {
-		return nil, err
-	}
-	if res.StatusCode < 100 { // net/http's server panics at these
-		res.Body.Close()
-		return nil, fmt.Errorf("the answer has the status %q", res.Status)
-	}
-	return res, nil
-}
 
 // earlyHints passes 1xx answers on. They come on a goroutine of the transport, until the real answer is there.
 type earlyHints struct {
@@ -132,6 +86,7 @@ func (x *exchange) respond(res *http.Response) {
 	x.WriteHeader(res.StatusCode)
 	if err := x.copyBody(res); err != nil {
 		if x.r.Context().Err() == nil && err != errClient {
+			x.at.broke(err)
 			x.warn("the upstream broke off its answer", err)
 		}
 		x.abort()
@@ -187,8 +142,10 @@ func (x *exchange) copyBody(res *http.Response) error {
 	}
 	buffer := x.g.buffers.Get().(*[copyBuffer]byte)
 	defer x.g.buffers.Put(buffer)
+	body := watchAnswer(res, x.g.cfg.AnswerIdle)
+	defer body.end()
 	for {
-		n, err := res.Body.Read(buffer[:])
+		n, err := body.Read(buffer[:])
 		if n > 0 {
 			if _, werr := x.Write(buffer[:n]); werr != nil {
 				return errClient
@@ -202,6 +159,7 @@ func (x *exchange) copyBody(res *http.Response) error {
 			return err
 		}
 		if left != 0 {
+			body.goesOn()
 			x.flush()
 		}
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
-// outgoing returns the request to the service: the judged path and host, the headers that pass, the body as a stream.
-func (x *exchange) outgoing(ctx context.Context) *http.Request {
+// outgoing returns the request to an upstream: the judged path and host, the headers that pass, the body as a stream.
+func (x *exchange) outgoing(ctx context.Context, up *endpoint) *http.Request {
 	r := x.r
 	out := r.WithContext(ctx)
 	out.URL = &url.URL{
-		Scheme: x.g.up.scheme, Host: x.g.up.host, Opaque: x.g.up.base + x.judged.Path,
+		Scheme: up.scheme, Host: up.host, Opaque: up.base + x.judged.Path,
 		RawQuery: r.URL.RawQuery, ForceQuery: r.URL.ForceQuery,
 	}
 	out.Header = make(http.Header, len(r.Header)+6)
@@ -28,7 +28,7 @@ func (x *exchange) outgoing(ctx context.Context) *http.Request {
 			out.ContentLength = -1 // HTTP/1.1 has trailers after chunks only
 		}
 		// A body that the service was asked about and refuses is sent all the same if the connection is to be kept.
-		out.Close = x.r.Header["Expect"] != nil && x.g.up.scheme == "http" && !x.g.up.h2c
+		out.Close = x.r.Header["Expect"] != nil && up.scheme == "http" && !up.h2c
 	}
 	return out
 }

@@ -2,38 +2,72 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 )
 
 // continueTimeout is how long a body is held back for a service that was asked whether it wants it.
 const continueTimeout = time.Second
 
-// connect makes the way to the service. A websocket begins in HTTP/1.1, for which one that is spoken to in h2c needs
+// connect makes the way to an upstream. A websocket begins in HTTP/1.1, for which one that is spoken to in h2c needs
 // connections of another kind; towards https the transport sees to that.
-func (g *Gateway) connect() {
+func (g *Gateway) connect(u *upstream) {
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(!g.up.h2c)
-	protocols.SetHTTP2(!g.up.h2c)
-	protocols.SetUnencryptedHTTP2(g.up.h2c)
-	g.transport = g.newTransport(protocols)
-	g.upgrades = g.transport
-	if g.up.h2c {
+	protocols.SetHTTP1(!u.h2c)
+	protocols.SetHTTP2(!u.h2c)
+	protocols.SetUnencryptedHTTP2(u.h2c)
+	u.transport = g.newTransport(protocols)
+	u.upgrades = u.transport
+	if u.h2c {
 		protocols = new(http.Protocols)
 		protocols.SetHTTP1(true)
-		g.upgrades = g.newTransport(protocols)
+		u.upgrades = g.newTransport(protocols)
 	}
 }
 
-// dial connects to the service.
+// dialError is a connection that could not be made: nothing of the request that wanted it was sent on it.
+type dialError struct{ error }
+
+func (e dialError) Unwrap() error { return e.error }
+
+// dial connects to an upstream.
 func (g *Gateway) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: g.cfg.ConnectTimeout}
 	conn, err := dialer.DialContext(ctx, network, addr)
 	if err != nil {
-		return nil, err
+		return nil, dialError{err}
 	}
 	return newGuardedConn(conn, g.cfg.Stall, g.cfg.MinRate), nil
+}
+
+// probe tells whether an ejected upstream can be reached, or says that it is well.
+func (g *Gateway) probe(ctx context.Context, u *upstream) error {
+	ctx, cancel := context.WithTimeout(ctx, g.cfg.ConnectTimeout)
+	defer cancel()
+	path := g.cfg.Ejection.HealthPath
+	if path == "" {
+		conn, err := g.dial(ctx, "tcp", u.host)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+	req := (&http.Request{
+		Method: http.MethodGet, Header: http.Header{"User-Agent": {"headgate"}}, Host: u.host,
+		URL: &url.URL{Scheme: u.scheme, Host: u.host, Opaque: u.base + path},
+	}).WithContext(ctx)
+	res, err := u.transport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		return fmt.Errorf("%s is answered %d", path, res.StatusCode)
+	}
+	return nil
 }
 
 func (g *Gateway) newTransport(protocols *http.Protocols) *http.Transport {

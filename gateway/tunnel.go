@@ -104,34 +104,15 @@ func (t *tunnel) run(ctx context.Context, early *bufio.Reader) {
 	<-ended
 }
 
-// watch closes the tunnel when nothing has moved for the idle time. It looks once per idle time, which costs a message
-// nothing; so it may take twice as long. stop ends it.
+// watch closes the tunnel when nothing has moved for the idle time. stop ends it.
 func (t *tunnel) watch() (stop func()) {
 	var last int64
-	var timer *time.Timer
-	var over bool
-	var mu sync.Mutex // the timer may fire before it is assigned, or while it is stopped
-	mu.Lock()
-	defer mu.Unlock()
-	timer = time.AfterFunc(t.idle, func() {
-		mu.Lock()
-		defer mu.Unlock()
+	return watchIdle(t.idle, func() bool {
 		now := t.moved.Load()
-		switch {
-		case over:
-		case now == last:
-			t.close()
-		default:
-			last = now
-			timer.Reset(t.idle)
-		}
-	})
-	return func() {
-		mu.Lock()
-		defer mu.Unlock()
-		over = true
-		timer.Stop()
-	}
+		same := now == last
+		last = now
+		return same
+	}, t.close)
 }
 
 // clientReader reads first what net/http has read already.

@@ -1,0 +1,296 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// upstream is one server of the service.
+type upstream struct {
+	endpoint
+	name      string // as a Config would have it
+	transport *http.Transport
+	upgrades  *http.Transport // for websockets; another one if it speaks h2c
+	health    *health
+
+	inflight           atomic.Int64
+	requests, failures atomic.Uint64
+	timer              *time.Timer // of the next probe; the pool's changes guards it
+}
+
+// pool is the upstreams, and which of them may be sent requests.
+type pool struct {
+	all     []*upstream
+	cfg     *Config
+	probe   func(context.Context, *upstream) error
+	open    atomic.Pointer[[]*upstream] // those that are not ejected
+	serving atomic.Int32                // how many of them are not on trial
+
+	changes sync.Mutex // held while an upstream changes its phase, and while that is told
+	closed  bool
+	life    context.Context
+	end     context.CancelFunc
+	probes  sync.WaitGroup
+}
+
+func newPool(endpoints []endpoint, cfg *Config, probe func(context.Context, *upstream) error) *pool {
+	p := &pool{cfg: cfg, probe: probe}
+	p.life, p.end = context.WithCancel(context.Background())
+	now := time.Now()
+	for _, t := range endpoints {
+		p.all = append(p.all, &upstream{endpoint: t, name: t.String(), health: newHealth(&cfg.Ejection, cfg.Random, now)})
+	}
+	p.refresh()
+	return p
+}
+
+// refresh notes which upstreams are open. The caller holds changes, or nobody else has the pool yet.
+func (p *pool) refresh() {
+	open, serving := make([]*upstream, 0, len(p.all)), int32(0)
+	for _, u := range p.all {
+		switch u.health.condition().phase {
+		case inService:
+			serving++
+			open = append(open, u)
+		case onTrial:
+			open = append(open, u)
+		}
+	}
+	p.open.Store(&open)
+	p.serving.Store(serving)
+}
+
+// attempt is a request at an upstream.
+type attempt struct {
+	p        *pool
+	u        *upstream // nil before there is one, and when it is left
+	admitted admission
+	reported bool
+}
+
+// refusal says why a request finds no upstream.
+type refusal struct {
+	code  string
+	after time.Duration // when to come again
+}
+
+const codeUnavailable = "upstream_unavailable"
+
+// pick finds an upstream for a request, another one than avoid: of two drawn at random that with fewer requests (Mitzenmacher,
+// The power of two choices in randomized load balancing, 2001), and any other where these have no place.
+func (p *pool) pick(now time.Time, avoid *upstream) (attempt, *refusal) {
+	open := *p.open.Load()
+	if len(open) == 1 {
+		if at, admitted := p.enter(now, open[0], avoid); admitted {
+			return at, nil
+		}
+		return attempt{}, p.refuse(now)
+	}
+	if len(open) > 1 {
+		first, second := p.draw(len(open))
+		if open[second].inflight.Load() < open[first].inflight.Load() {
+			first, second = second, first
+		}
+		for i := range len(open) + 2 {
+			choice := second
+			switch {
+			case i == 0:
+				choice = first
+			case i > 1:
+				choice = (first + i - 1) % len(open)
+			}
+			if at, admitted := p.enter(now, open[choice], avoid); admitted {
+				return at, nil
+			}
+		}
+	}
+	return attempt{}, p.refuse(now)
+}
+
+// draw returns two different numbers below n, which is at least 2.
+func (p *pool) draw(n int) (first, second int) {
+	first = min(int(p.cfg.Random()*float64(n)), n-1)
+	second = min(int(p.cfg.Random()*float64(n-1)), n-2)
+	if second >= first {
+		second++
+	}
+	return first, second
+}
+
+// enter begins an attempt at an upstream that has a place for it.
+func (p *pool) enter(now time.Time, u, avoid *upstream) (attempt, bool) {
+	if u == avoid {
+		return attempt{}, false
+	}
+	admitted, ok := u.health.admit(now)
+	if !ok {
+		return attempt{}, false
+	}
+	u.inflight.Add(1)
+	u.requests.Add(1)
+	return attempt{p: p, u: u, admitted: admitted}, true
+}
+
+// refuse says when to come again.
+func (p *pool) refuse(now time.Time) *refusal {
+	after := p.cfg.Ejection.Most
+	for _, u := range p.all {
+		c := u.health.condition()
+		if c.phase != ejected {
+			return &refusal{code: codeUnavailable, after: time.Second}
+		}
+		after = min(after, c.until.Sub(now))
+	}
+	return &refusal{code: codeUnavailable, after: max(after, time.Second)}
+}
+
+// report notes how an attempt has gone, once: at the header of the answer, or when there is none.
+func (a *attempt) report(o outcome, cause error) {
+	if a.u == nil || a.reported {
+		return
+	}
+	a.reported = true
+	if o == failed || o == busy {
+		a.u.failures.Add(1)
+	}
+	now := time.Now()
+	a.act(now, a.u.health.report(now, a.admitted, o, int(a.p.serving.Load())), cause)
+}
+
+// broke notes that the answer has broken off after its header.
+func (a *attempt) broke(cause error) {
+	now := time.Now()
+	a.u.failures.Add(1)
+	a.act(now, a.u.health.broke(now, a.admitted, int(a.p.serving.Load())), cause)
+}
+
+// leave ends an attempt.
+func (a *attempt) leave() {
+	if a.u != nil {
+		a.report(unknown, nil)
+		a.u.inflight.Add(-1)
+		a.u = nil
+	}
+}
+
+func (a *attempt) act(now time.Time, j judgement, cause error) {
+	switch {
+	case j.back:
+		a.p.restore(now, a)
+	case j.eject != "":
+		if cause != nil {
+			j.eject += ", the last: " + cause.Error()
+		}
+		a.p.eject(now, a, j)
+	}
+}
+
+// eject takes an upstream out of service for a while.
+func (p *pool) eject(now time.Time, a *attempt, j judgement) {
+	p.changes.Lock()
+	defer p.changes.Unlock()
+	u := a.u
+	if p.closed || j.mild && !p.othersServe(u) {
+		return
+	}
+	wait := u.health.eject(now, a.admitted, j.eject)
+	if wait == 0 {
+		return
+	}
+	p.refresh()
+	u.closeIdle()
+	p.arm(u, wait)
+	p.cfg.Logger.Warn("an upstream is ejected", "upstream", u.name, "why", j.eject, "for", wait.String(), "left", len(*p.open.Load()))
+	p.tell(u, true, j.eject)
+}
+
+// othersServe tells whether another upstream is in service. The caller holds changes.
+func (p *pool) othersServe(u *upstream) bool {
+	serving := int(p.serving.Load())
+	if u.health.condition().phase == inService {
+		serving--
+	}
+	return serving > 0
+}
+
+// restore puts an upstream back into service that has passed its trial.
+func (p *pool) restore(now time.Time, a *attempt) {
+	p.changes.Lock()
+	defer p.changes.Unlock()
+	if !a.u.health.restore(now, a.admitted) {
+		return
+	}
+	p.refresh()
+	const why = "a request on trial was answered"
+	p.cfg.Logger.Info("an upstream is back", "upstream", a.u.name, "why", why)
+	p.tell(a.u, false, why)
+}
+
+func (p *pool) tell(u *upstream, ejected bool, why string) {
+	if p.cfg.UpstreamChanged != nil {
+		p.cfg.UpstreamChanged(u.name, ejected, why)
+	}
+}
+
+// probeEvery is how often an upstream is probed that has not been reached when its ejection was over.
+const probeEvery = time.Second
+
+// arm has an upstream probed after a time. The caller holds changes.
+func (p *pool) arm(u *upstream, wait time.Duration) {
+	p.probes.Add(1)
+	u.timer = time.AfterFunc(wait, func() {
+		defer p.probes.Done()
+		p.look(u)
+	})
+}
+
+// look probes an ejected upstream, and lets it have its trial if it can be reached.
+func (p *pool) look(u *upstream) {
+	err := p.probe(p.life, u)
+	p.changes.Lock()
+	defer p.changes.Unlock()
+	switch {
+	case p.closed:
+	case err != nil:
+		p.cfg.Logger.LogAttrs(p.life, slog.LevelDebug, "an ejected upstream cannot be reached", slog.String("upstream", u.name), slog.Any("error", err))
+		p.arm(u, jittered(min(probeEvery, p.cfg.Ejection.For), p.cfg.Random))
+	default:
+		u.health.reached()
+		p.refresh()
+	}
+}
+
+// close ends all probes, and waits for them.
+func (p *pool) close() {
+	p.changes.Lock()
+	p.closed = true
+	p.end()
+	for _, u := range p.all {
+		if u.timer != nil && u.timer.Stop() {
+			p.probes.Done()
+		}
+		u.closeIdle()
+	}
+	p.changes.Unlock()
+	p.probes.Wait()
+}
+
+func (u *upstream) closeIdle() {
+	if u.transport != nil { // a test may have none
+		u.transport.CloseIdleConnections()
+		u.upgrades.CloseIdleConnections()
+	}
+}
+
+// stats returns what the upstream does at the moment.
+func (u *upstream) stats() UpstreamStats {
+	c := u.health.condition()
+	return UpstreamStats{
+		Upstream: u.name, Ejected: c.phase != inService, OnTrial: c.phase == onTrial, Since: c.since, Why: c.why,
+		InFlight: int(u.inflight.Load()), Requests: u.requests.Load(), Failures: u.failures.Load(),
+	}
+}
