@@ -176,8 +176,9 @@ func (o *Overload) draw(gate uint64, priority uint8) bool {
 	return true
 }
 
-// Danger reports whether the process is above a threshold. It is for fronts that would rather skip the limiter's own work
-// than turn requests away. It ends some time after the process is well below the thresholds.
+// Danger reports whether the process counts as overloaded: from when it is above a threshold until it has been well below
+// for a while and everything is let in again. It is for fronts that would rather skip the limiter's own work than turn
+// requests away. Those that shed ask Shed at every request, since it also counts what arrives.
 func (o *Overload) Danger() bool { return o.danger.Load() }
 
 // Load returns the smoothed shares of processor time and memory, 0 until there is a sample.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -65,6 +66,7 @@ func (s *simulation) sample() (LoadSample, error) {
 func (s *simulation) run(d time.Duration, each func()) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		time.Sleep(simSlice)
+		synctest.Wait()
 		s.slice()
 		if each != nil {
 			each()

@@ -114,7 +114,7 @@ func (w *watch) fail(now time.Time, err error) {
 // apply puts a ruling in force.
 func (w *watch) apply(m *measure, r ruling) {
 	w.o.gate.Store(pack(r.shed, r.count))
-	w.o.danger.Store(r.byCPU || r.byHeap)
+	w.o.danger.Store(r.active)
 	was := w.o.stats.Load()
 	now := OverloadStats{
 		Active: was.Active, Since: was.Since, Why: was.Why,
