@@ -16,7 +16,7 @@ const (
 	denyLocks = 256
 	// maxDenyText is the longest text of a slot and a key together that is kept as it is; what is longer is kept as its hash.
 	maxDenyText = 256
-	// sweepTime is how long it takes to look at all buckets once, if takes come, and sweepStep how many are looked at at a time.
+	// sweepTime is how long it takes to look at all buckets once, if takes come, and sweepStep how many at once.
 	sweepTime = time.Minute
 	sweepStep = 32
 )
