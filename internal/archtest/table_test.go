@@ -71,6 +71,8 @@ func table() []row {
 		{pkg: "testlang", layer: 1, own: []string{root, verdict}, why: "drives any Limiter and, as a Decider, any policy"},
 		{pkg: "replay", layer: 1, own: []string{root, verdict, "algo"}, libs: gjson, why: "drives a policy as a Decider, and measures in the windows of algo; logs in JSON are a million lines of it, of any shape"},
 
+		{pkg: "internal/referee", layer: 1, own: []string{root}, why: "judges what limiters admit by the words of the limits, without any code that decides; the demo and tests of faults ask it"},
+
 		{pkg: "policy/lint", layer: 2, own: []string{root, "policy"}, why: "judges what a policy says of itself, without a store or a request"},
 		{pkg: "memstore", layer: 2, own: []string{root, "algo"}, libs: maps, why: "runs algo in process"},
 		{pkg: "redisstore", layer: 2, own: []string{root, "algo"}, libs: redis, why: "runs the same in Redis"},
