@@ -22,6 +22,7 @@ func (l *lane) barred() *headgate.Error {
 	if b := l.s.cfg.Breaker; b == nil || !b.Open(l.nodeName()) {
 		return nil
 	}
+	l.s.doubt()
 	return l.s.open
 }
 

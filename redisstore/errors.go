@@ -26,6 +26,17 @@ var ErrRefused = errors.New("refused")
 // ErrBreakerOpen is what the error wraps of a call that was not made, since [Config].Breaker says that its node is not worth asking.
 var ErrBreakerOpen = errors.New("breaker open")
 
+// ErrNotServing is what the error of [Store.Probe] wraps if a node serves nothing of this store, such as a primary that was
+// replaced. It has a method Gone() bool that answers true.
+var ErrNotServing error = notServing{}
+
+type notServing struct{}
+
+func (notServing) Error() string { return "the node serves no keys of this store" }
+
+// Gone tells that the node need not be asked again.
+func (notServing) Gone() bool { return true }
+
 // refusal is an answer of Redis that is for good.
 type refusal struct{ error }
 

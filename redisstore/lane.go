@@ -90,7 +90,7 @@ func (l *lane) send() {
 			b.bar(err)
 			continue
 		}
-		w := l.watch()
+		w := l.watch(false)
 		clean := l.s.call(b, time.Now().Add(l.s.cfg.Timeout+l.s.cfg.ConnectTimeout), w)
 		if !clean {
 			b = newBatch() // the client may still hold on to what it was given

@@ -31,6 +31,8 @@ var (
 	inspectLua string
 	//go:embed lua/reset.lua
 	resetLua string
+	//go:embed lua/fleet.lua
+	fleetLua string
 )
 
 // script is a text that Redis runs, and the name that Redis knows it by.
@@ -45,7 +47,7 @@ func newScript(name string, parts ...string) *script {
 }
 
 type scripts struct {
-	take, one, refund, slots, inspect, reset *script
+	take, one, refund, slots, inspect, reset, fleet *script
 }
 
 func newScripts() scripts {
@@ -59,5 +61,6 @@ func newScripts() scripts {
 		slots:   onStates("slots", slotsLua),
 		inspect: newScript("inspect", inspectLua),
 		reset:   newScript("reset", resetLua),
+		fleet:   newScript("fleet", fleetLua),
 	}
 }

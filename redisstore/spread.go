@@ -47,7 +47,7 @@ func (v *view) takeSpread(ctx context.Context, charges []headgate.Charge, groups
 	if ctx.Err() != nil {
 		return newError(headgate.CodeTimeout, ctx.Err(), "the time was up before anything was sent; nothing was charged")
 	}
-	if err := v.s.enter(); err != nil {
+	if err := v.s.admit(&v.s.spreads, int64(v.s.cfg.MaxQueue), "takes over several shards"); err != nil {
 		return err
 	}
 	t := &spread{v: v, done: make(chan struct{}), charges: copyCharges(charges)}
@@ -62,16 +62,16 @@ func (v *view) takeSpread(ctx context.Context, charges []headgate.Charge, groups
 	return t.await(ctx, d)
 }
 
-// enter notes a goroutine that Close waits for.
-func (s *Store) enter() *headgate.Error {
+// admit notes a goroutine that Close waits for, and that counter counts up to most.
+func (s *Store) admit(counter *atomic.Int64, most int64, what string) *headgate.Error {
 	s.lanes[0].mu.Lock()
 	defer s.lanes[0].mu.Unlock()
 	switch {
 	case s.lanes[0].closed:
 		return newError(headgate.CodeClosed, nil, "the store is closed")
-	case s.spreads.Add(1) > int64(s.cfg.MaxQueue):
-		s.spreads.Add(-1)
-		return newError(headgate.CodeOverloaded, nil, "%d takes over several shards are under way already; nothing was charged", s.cfg.MaxQueue)
+	case counter.Add(1) > most:
+		counter.Add(-1)
+		return newError(headgate.CodeOverloaded, nil, "%d %s are under way already; nothing was charged", most, what)
 	}
 	s.senders.Add(1)
 	return nil

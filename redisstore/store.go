@@ -31,15 +31,21 @@ type Store struct {
 	names   *namer
 	zones   algo.Zones
 	windows calendars
-	lanes   []lane // one; on a cluster one for each shard
+	lanes   []lane        // one; on a cluster one for each shard
+	slots   [shards]int64 // of a cluster: where the lanes' keys lie
 
 	ops     sync.Pool
 	batches sync.Pool
-	queued  atomic.Int64 // ops that wait to be sent
-	stuck   atomic.Int64 // calls whose place on the wire was given away
-	sending atomic.Int64 // goroutines that make calls for others
-	spreads atomic.Int64 // takes over several shards that are under way
-	broken  atomic.Bool  // the last call got no answer
+	queued  atomic.Int64  // ops that wait to be sent
+	stuck   atomic.Int64  // calls whose place on the wire was given away
+	sending atomic.Int64  // goroutines that make calls for others
+	spreads atomic.Int64  // takes over several shards that are under way
+	asides  atomic.Int64  // calls past the queues that are under way
+	probes  atomic.Int64  // probes that are under way
+	asked   atomic.Int64  // questions after the nodes that are under way
+	rotates atomic.Int64  // which of a node's shards is probed next
+	doubted chan struct{} // gets a value when the lanes' nodes may have changed; nil where they do not
+	broken  atomic.Bool   // the last call got no answer
 
 	open       *headgate.Error  // of what the breaker does not let through
 	complained atomic.Int64     // when a failure was logged, ns
@@ -92,12 +98,10 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	for i := range s.lanes {
 		s.lanes[i].s = s
 	}
-	if s.owned != nil && !cfg.Cluster && cfg.Master == "" {
-		s.lanes[0].node.Store(&s.cfg.Addrs[0])
-	}
 	s.ops.New = func() any { return newOp() }
 	s.batches.New = func() any { return newBatch() }
 	s.base, s.stop = context.WithCancel(context.Background())
+	s.startNodes(ctx)
 	return s, nil
 }
 

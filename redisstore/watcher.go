@@ -26,6 +26,8 @@ import (
 type watcher struct {
 	l     *lane
 	timer *time.Timer // nil: nobody watches the time
+	// placeless tells of a call beside the lane's, which has no place to give away.
+	placeless bool
 
 	mu     sync.Mutex
 	node   string        // guarded by mu: where it was sent, as the script, the takes and the time
@@ -52,8 +54,8 @@ func (s *Store) maxStuck() int64 {
 	return maxStuckShard * int64(len(s.lanes))
 }
 
-func (l *lane) watch() *watcher {
-	w := &watcher{l: l}
+func (l *lane) watch(placeless bool) *watcher {
+	w := &watcher{l: l, placeless: placeless}
 	w.timer = time.AfterFunc(l.s.cfg.Timeout, w.late)
 	return w
 }
@@ -125,13 +127,16 @@ func (w *watcher) tell(code headgate.Code) {
 	node, script, takes, took := w.node, w.script, w.takes, time.Since(w.start)
 	w.mu.Unlock()
 	w.l.s.cfg.Observer.Call(node, script, takes, took, code)
+	if code != "" {
+		w.l.s.doubt()
+	}
 }
 
 // giveAway lets the next call have the place on the wire.
 func (w *watcher) giveAway() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over || w.away {
+	if w.over || w.away || w.placeless {
 		return
 	}
 	if w.l.s.stuck.Add(1) > w.l.s.maxStuck() {

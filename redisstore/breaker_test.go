@@ -1,0 +1,165 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/internal/testservers"
+	"github.com/headgate-io/headgate/redisstore"
+	"github.com/headgate-io/headgate/resilience"
+)
+
+// guarded is a store behind breakers, put together as a program would.
+type guarded struct {
+	*redisstore.Store
+	breakers *resilience.Breakers
+	calls    atomic.Int64 // on the wire
+}
+
+func (g *guarded) Call(node, _ string, _ int, took time.Duration, code headgate.Code) {
+	g.calls.Add(1)
+	g.breakers.Called(node, took, string(code))
+}
+func (*guarded) Failed(headgate.Code, bool) {}
+func (*guarded) UnknownStates(int)          {}
+func (*guarded) NewKey(string)              {}
+
+func openGuarded(t *testing.T, cfg redisstore.Config) *guarded {
+	t.Helper()
+	g := &guarded{}
+	g.breakers = resilience.NewBreakers(resilience.BreakersConfig{Probe: func(ctx context.Context, node string) error { return g.Probe(ctx, node) }})
+	t.Cleanup(func() { _ = g.breakers.Close() })
+	cfg.Breaker, cfg.Observer = g.breakers, g
+	g.Store = open(t, cfg)
+	return g
+}
+
+// awaitLost waits until some node is open, or none, and returns how long it took.
+func (g *guarded) awaitLost(t *testing.T, lost bool) time.Duration {
+	t.Helper()
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), recovery)
+	defer cancel()
+	err := testservers.Poll(ctx, func() error {
+		if g.breakers.Lost() != lost {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("lost is never %v: %v: %+v", lost, err, g.breakers.States())
+	}
+	return time.Since(start)
+}
+
+// TestBreaker: a Redis that stops under load is shut off within a second or so, after which takes fail in no time and nothing is
+// sent; when it is back it is let back without anybody's doing. A stall of 250 ms shuts nothing off.
+func TestBreaker(t *testing.T) {
+	srv := testservers.Redis(t)
+	g := openGuarded(t, redisstore.Config{Addrs: []string{srv.Addr()}})
+	awaitWorks(t, g)
+	l := startLoad(g, headgate.MustParseLimit("token_bucket 100/s"), 50, 100)
+	defer l.end()
+	pause, resume := func() error { return srv.Pause() }, func() error { return srv.Resume() } // of the process of that time
+	for _, c := range []struct {
+		name       string
+		stop, back func() error
+	}{
+		{"stopped", pause, resume},
+		{"killed", func() error { srv.Kill(); return nil }, func() error { return srv.Restart(!testservers.KeepData) }},
+		{"stopped again", pause, resume},
+	} {
+		l.awaitMore(t, 5000)
+		if err := c.stop(); err != nil {
+			t.Fatal(err)
+		}
+		took := g.awaitLost(t, true)
+		states := g.breakers.States()
+		if len(states) != 1 || states[0].Node != srv.Addr() || !states[0].Open {
+			t.Errorf("%s: %+v", c.name, states)
+		}
+		g.refuses(t)
+		if err := c.back(); err != nil {
+			t.Fatal(err)
+		}
+		again := g.awaitLost(t, false)
+		t.Logf("%s: open after %s (%s), closed %s after the return", c.name, took.Round(time.Millisecond), states[0].Why, again.Round(time.Millisecond))
+		if took > 3*time.Second || again > 3*time.Second {
+			t.Errorf("%s: open after %s, closed after %s", c.name, took, again)
+		}
+		awaitWorks(t, g)
+	}
+}
+
+// refuses takes while the breaker is open.
+func (g *guarded) refuses(t *testing.T) {
+	t.Helper()
+	limit := headgate.MustParseLimit("token_bucket 100/s")
+	charges, d := []headgate.Charge{headgate.One("s", "k", limit)}, headgate.Decision{}
+	start := time.Now()
+	const n = 1000
+	for range n {
+		if err := g.Take(t.Context(), charges, &d); !errors.Is(err, redisstore.ErrBreakerOpen) || headgate.CodeOf(err) != headgate.CodeUnavailable {
+			t.Fatalf("while open: %v", err)
+		}
+	}
+	if each := time.Since(start) / n; each > 100*time.Microsecond {
+		t.Errorf("a take took %s while open", each)
+	}
+}
+
+// TestStall: a Redis that stands still for 250 ms, as for a fork, is not shut off: not in the middle of a load, and not under the first
+// calls ever made.
+func TestStall(t *testing.T) {
+	srv := testservers.Redis(t)
+	for _, c := range []struct {
+		name    string
+		callers int
+		before  int64
+	}{{"one caller", 1, 100}, {"a load", 200, 5000}, {"the first calls", 200, 0}} {
+		for tries := 5; ; tries-- {
+			g := openGuarded(t, redisstore.Config{Addrs: []string{srv.Addr()}})
+			awaitWorks(t, g)
+			took, l := stall(t, srv, g, c.callers, c.before)
+			opened := g.breakers.States()[0].Opened
+			t.Logf("%s: %d of %d takes failed in a stall of %s", c.name, l.failed.Load()+l.unsure.Load(), l.all.Load(), took.Round(time.Millisecond))
+			if took > 275*time.Millisecond && tries > 1 {
+				continue // the machine is busy: it was not such a stall
+			}
+			if opened != 0 {
+				t.Errorf("%s: %+v", c.name, g.breakers.States())
+			}
+			break
+		}
+	}
+}
+
+// stall stops Redis for 250 ms under a load that begins so many decisions before, and returns how long it was in truth.
+func stall(t *testing.T, srv *testservers.RedisServer, g *guarded, callers int, before int64) (took time.Duration, l *load) {
+	t.Helper()
+	start := func() { l = startLoad(g, headgate.MustParseLimit("token_bucket 100/s"), callers, 100) }
+	if before > 0 {
+		start()
+		l.awaitMore(t, before)
+	}
+	end := time.NewTimer(250 * time.Millisecond)
+	began := time.Now()
+	if err := srv.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	if before == 0 {
+		start()
+	}
+	<-end.C
+	if err := srv.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	took = time.Since(began)
+	l.awaitMore(t, 100)
+	l.end()
+	return took, l
+}
