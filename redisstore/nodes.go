@@ -216,4 +216,3 @@ func (s *Store) laneTo(node string) (*lane, int) {
 	}
 	return nil, 0
 }
-
