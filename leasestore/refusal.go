@@ -1,0 +1,51 @@
+package leasestore
+
+import (
+	"sync/atomic"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+)
+
+// refusal is what is known of a key that has nothing left: by it requests are denied without a call.
+type refusal struct {
+	limit headgate.Limit
+	// need is the least number of units, beyond those in hand, that it denies.
+	need int64
+	// until is the time of the next call: from then on it denies nothing.
+	until int64
+	// remaining is what is left at the upstream.
+	remaining int64
+	// told is when it was learnt, resetAt when the state will be as if never used.
+	told, resetAt int64
+	// retryAt is when the least need has room. Greater ones have later times, where the limit foretells them.
+	retryAt int64
+	// denied counts the units that it has denied: they are demand as well.
+	denied atomic.Int64
+}
+
+// denies tells whether it denies a cost to one who has so many units in hand.
+func (r *refusal) denies(l headgate.Limit, cost, held, now int64) bool {
+	return now < r.until && cost-held >= r.need && r.limit == l
+}
+
+// outcome writes the denial of a cost to one who has so many units in hand.
+func (r *refusal) outcome(cost, held, now int64, o *headgate.Outcome) {
+	at := r.retryAt
+	if cost-held != r.need && foretells(r.limit) {
+		at = r.told + int64(waitFor(r.limit, time.Duration(r.resetAt-r.told), cost-held))
+	}
+	*o = headgate.Outcome{
+		Reason: headgate.ReasonLimited, HasRemaining: true, Remaining: r.remaining + held,
+		RetryAfter: headgate.Retry{State: headgate.RetryAfter, After: roundUp(max(at, r.until) - now)},
+		ResetAfter: roundUp(r.resetAt - now),
+	}
+}
+
+// roundUp is a number of nanoseconds as a duration of whole microseconds, at least 0.
+func roundUp(nanos int64) time.Duration {
+	if nanos <= 0 {
+		return 0
+	}
+	return time.Duration((nanos + 999) / 1000 * 1000)
+}
