@@ -17,7 +17,7 @@ type front struct {
 
 func (f *front) place(slot, key string) *atomic.Pointer[holding] {
 	const odd = 0x9e3779b97f4a7c15
-	h := (digest(slot)*odd ^ digest(key)) * odd
+	h := (fold(slot)*odd ^ fold(key)) * odd
 	return &f.places[h>>(64-frontBits)]
 }
 
@@ -34,8 +34,8 @@ func (f *front) keep(h *holding) { f.place(h.slot, h.key).Store(h) }
 // forget empties the place of a holding, if it is there, so that it does not outlive its key.
 func (f *front) forget(h *holding) { f.place(h.slot, h.key).CompareAndSwap(h, nil) }
 
-// digest mixes the length of a text with its first, last and, where it is long, middle bytes.
-func digest(text string) uint64 {
+// fold mixes the length of a text with its first, last and, where it is long, middle bytes.
+func fold(text string) uint64 {
 	n := len(text)
 	h := uint64(n)
 	switch {

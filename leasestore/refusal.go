@@ -37,13 +37,13 @@ func (r *refusal) outcome(cost, held, now int64, o *headgate.Outcome) {
 	}
 	*o = headgate.Outcome{
 		Reason: headgate.ReasonLimited, HasRemaining: true, Remaining: r.remaining + held,
-		RetryAfter: headgate.Retry{State: headgate.RetryAfter, After: roundUp(max(at, r.until) - now)},
-		ResetAfter: roundUp(r.resetAt - now),
+		RetryAfter: headgate.Retry{State: headgate.RetryAfter, After: wholeMicros(max(at, r.until) - now)},
+		ResetAfter: wholeMicros(r.resetAt - now),
 	}
 }
 
-// roundUp is a number of nanoseconds as a duration of whole microseconds, at least 0.
-func roundUp(nanos int64) time.Duration {
+// wholeMicros is a number of nanoseconds as a duration of whole microseconds, at least 0.
+func wholeMicros(nanos int64) time.Duration {
 	if nanos <= 0 {
 		return 0
 	}

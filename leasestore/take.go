@@ -88,7 +88,7 @@ func one(d *headgate.Decision) *headgate.Decision {
 // outcome writes the allowance of a cost that was spent.
 func (l *lease) outcome(cost, left, now int64, o *headgate.Outcome) {
 	*o = headgate.Outcome{
-		Allowed: true, HasRemaining: true, Remaining: left + l.beyond, ResetAfter: roundUp(l.resetAt - now),
+		Allowed: true, HasRemaining: true, Remaining: left + l.beyond, ResetAfter: wholeMicros(l.resetAt - now),
 		Receipt: headgate.Receipt{Charged: cost, Mark: l.mark},
 	}
 }
