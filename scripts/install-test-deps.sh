@@ -4,6 +4,7 @@
 #   redis-server  single node, Sentinel and Cluster
 #   nginx         as an upstream, and as the peer of the gateway in bench/
 #   curl, wrk     drive the servers from outside
+#   faketime      gives a redis-server a clock that can be set
 #   gcc, libc6-dev  needed by go test -race
 #   script        gives a command a terminal
 #
@@ -22,6 +23,7 @@ want redis-server redis-server
 want nginx nginx-light
 want curl curl
 want wrk wrk
+want faketime faketime
 want gcc gcc libc6-dev
 want script bsdutils
 

@@ -9,6 +9,8 @@
 //		srv.Pause() // as a stopped or unreachable server
 //	}
 //
+// A [Proxy] stands between a client and a server and spoils what passes; [FakeTime] gives a Redis a clock that can be set.
+//
 // A server that all tests of a package share is made with [Share]. Where a server's program is missing, a test is skipped
 // with the command that installs it; with CI=true in the environment it fails.
 package testservers

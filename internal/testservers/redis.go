@@ -25,6 +25,7 @@ type RedisServer struct {
 	tls      *tls.Config
 	sentinel bool
 	appends  bool
+	fake     *fakeClock // nil: the machine's
 }
 
 // RedisOption changes how a Redis is set up.
@@ -133,11 +134,12 @@ func (s *RedisServer) start() error {
 	if s.sentinel {
 		args = append(args, "--sentinel")
 	}
-	p, err := startProcess(Command{Path: s.program, Args: args, Dir: s.dir})
+	p, err := startProcess(Command{Path: s.program, Args: args, Dir: s.dir, Env: s.fake.env()})
 	if err != nil {
 		return err
 	}
 	s.Process = p
+	s.fake.started(p.PID())
 	return s.awaitReady()
 }
 
