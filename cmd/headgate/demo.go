@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +39,7 @@ func newDemo(std streams) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.DurationVar(&f.Duration, "duration", demo.DefaultDuration, "how long the crowd comes")
-	flags.StringVar(&f.store, "store", "memory", "where limits are counted: "+app.StoreForms)
+	flags.StringVar(&f.store, "store", "memory", "where limits are counted: "+ownRedisForm+", "+app.StoreForms)
 	flags.StringVar(&f.Listen, "listen", demo.DefaultListen, "address of the gateway")
 	flags.Uint64Var(&f.Seed, "seed", 1, "where chance comes from")
 	flags.IntVar(&f.Shoppers, "shoppers", demo.DefaultShoppers, "number of people")
@@ -53,11 +51,6 @@ func newDemo(std streams) *cobra.Command {
 }
 
 func runDemo(ctx context.Context, std streams, f demoFlags) error {
-	// Two demos on one Redis do not meet.
-	store, err := storeConfig(f.store, "demo-"+strings.ToLower(rand.Text()[:10]))
-	if err != nil {
-		return err
-	}
 	if err := errors.Join(noneOrMore("shoppers", &f.Shoppers), noneOrMore("bots", &f.Bots), f.Check()); err != nil {
 		return usagef("%w", err)
 	}
@@ -69,9 +62,13 @@ func runDemo(ctx context.Context, std streams, f demoFlags) error {
 	}
 	ctx, quit := context.WithCancel(untilSignal(ctx))
 	defer quit()
+	store, err := demoStore(ctx, f.store)
+	if err != nil {
+		return err
+	}
 	show := startShow(std, f.plain, quit)
 	sum, err := demoOn(ctx, store, f.Config, show)
-	if err := errors.Join(err, show.close()); err != nil {
+	if err := errors.Join(err, show.close(), store.close()); err != nil {
 		return err
 	}
 	if f.json {
@@ -92,15 +89,18 @@ func noneOrMore(name string, n *int) error {
 	return nil
 }
 
-func demoOn(ctx context.Context, where app.StoreConfig, cfg demo.Config, show *show) (*demo.Summary, error) {
+func demoOn(ctx context.Context, where *demoStorage, cfg demo.Config, show *show) (*demo.Summary, error) {
 	p, err := demo.Policy()
 	if err != nil {
 		return nil, err
 	}
 	where.Log = show.log
-	store, err := app.OpenStore(ctx, where)
+	store, err := app.OpenStore(ctx, where.StoreConfig)
 	if err != nil {
 		return nil, err
+	}
+	if where.own != nil {
+		store.Name = where.own.name()
 	}
 	guard, err := app.NewGuard(p, app.GuardConfig{Store: store, Log: show.log})
 	if err != nil {

@@ -146,6 +146,8 @@ func TestMessages(t *testing.T) {
 		"demo-bad-address":      {args: []string{"demo", "--listen", "8080"}},
 		"demo-negative":         {args: []string{"demo", "--bots", "-1"}},
 		"demo-store-bad":        {args: []string{"demo", "--store", "redis://:hunter2@"}},
+		"demo-no-redis":         {args: []string{"demo", "--store", "redis-server"}, env: []string{"PATH=/nowhere"}},
+		"demo-no-program":       {args: []string{"demo", "--store", "./none/redis-server"}},
 		"demo-busy":             {args: []string{"demo", "--listen", busy}},
 		"serve-nothing":         {args: []string{"serve"}},
 		"serve-bad-policy":      {args: serve("--policy", "bad.yaml")},

@@ -73,6 +73,8 @@ func table() []row {
 
 		{pkg: "internal/referee", layer: 1, own: []string{root}, why: "judges what limiters admit by the words of the limits, without any code that decides; the demo and tests of faults ask it"},
 
+		{pkg: "demo/redisserver", layer: 1, why: "runs a Redis of the program's own for a demonstration; it knows a process and a port, and nothing of this module"},
+
 		{pkg: "policy/lint", layer: 2, own: []string{root, "policy"}, why: "judges what a policy says of itself, without a store or a request"},
 		{pkg: "memstore", layer: 2, own: []string{root, "algo"}, libs: maps, why: "runs algo in process"},
 		{pkg: "redisstore", layer: 2, own: []string{root, "algo"}, libs: redis, why: "runs the same in Redis"},
@@ -111,7 +113,7 @@ func table() []row {
 		{pkg: "app", layer: 4, own: []string{anything}, libs: []string{anything}, why: "the composition root: the only package that knows everything"},
 		{pkg: "demo", layer: 4, own: []string{anything}, libs: []string{anything}, why: "composes a whole scene out of the same parts"},
 		{pkg: "demo/demoview", layer: 4, own: []string{root, "demo"}, libs: terminal, why: "draws a demo in a terminal; the demo itself compiles no terminal library"},
-		{pkg: "cmd/headgate", layer: 5, own: []string{root, verdict, "app", "demo", "demo/demoview", "policy", "policy/lint", "testlang", "replay"}, libs: libs(cli, terminal), why: "flags and output, also of verdicts; what is composed is composed by app"},
+		{pkg: "cmd/headgate", layer: 5, own: []string{root, verdict, "app", "demo", "demo/demoview", "demo/redisserver", "policy", "policy/lint", "testlang", "replay"}, libs: libs(cli, terminal), why: "flags and output, also of verdicts; what is composed is composed by app"},
 
 		{pkg: "limitertest/oracle", layer: 1, own: []string{root}, onlyTests: true, why: "the algorithms once more, in math/big, from the description alone"},
 		{pkg: "limitertest", layer: 2, own: []string{root, "testlang", "limitertest/oracle"}, libs: []string{"pgregory.net/rapid"}, onlyTests: true, why: "judges any Limiter"},
