@@ -49,11 +49,10 @@ type UpstreamFigures struct {
 	Requests, Failures uint64
 }
 
-// LeaseFigures is what a store of leases does: keys that have one, units not spent yet, and takes decided out of leases.
+// LeaseFigures is what a store of leases has: keys with a lease, and units in hand.
 type LeaseFigures struct {
-	Keys    int
-	Unspent int64
-	Local   uint64
+	Keys int
+	Held int64
 }
 
 // DenyFigures is what a deny cache does.

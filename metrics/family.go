@@ -75,7 +75,7 @@ const (
 	famLeaseRefunded family = "headgate_lease_refunded_units_total"
 	famLeaseLost     family = "headgate_lease_lost_units_total"
 	famLeaseKeys     family = "headgate_lease_keys"
-	famLeaseUnspent  family = "headgate_lease_unspent_units"
+	famLeaseHeld     family = "headgate_lease_unspent_units"
 	famLeaseLocal    family = "headgate_lease_local_decisions_total"
 	famDenyKeys      family = "headgate_deny_cache_keys"
 	famDenyHits      family = "headgate_deny_cache_hits_total"
@@ -190,10 +190,8 @@ func leaseFamilies() []about {
 			"Units that were neither spent nor given back."},
 		{famLeaseKeys, gauge, "keys", nil,
 			"Keys that have a lease."},
-		{famLeaseUnspent, gauge, "units", nil,
-			"Units charged in the store and not spent yet."},
-		{famLeaseLocal, counter, "takes", nil,
-			"Takes decided in memory, out of leases."},
+		{famLeaseHeld, gauge, "units", nil,
+			"Units in hand: charged in the store and not spent yet."},
 		{famDenyKeys, gauge, "keys", nil,
 			"Denials that the deny cache keeps."},
 		{famDenyHits, counter, "takes", nil,

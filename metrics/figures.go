@@ -71,8 +71,7 @@ func (c *Config) collectStores(o *sink) {
 	if c.Leases != nil {
 		l := c.Leases()
 		o.value(famLeaseKeys, float64(l.Keys))
-		o.value(famLeaseUnspent, float64(l.Unspent))
-		o.value(famLeaseLocal, float64(l.Local))
+		o.value(famLeaseHeld, float64(l.Held))
 	}
 	if c.DenyCache != nil {
 		d := c.DenyCache()

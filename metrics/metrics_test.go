@@ -98,7 +98,7 @@ func sceneConfig() Config {
 		Upstreams: func() []UpstreamFigures {
 			return []UpstreamFigures{{"http://192.0.2.9", true, 1, 100, 9}, {"http://192.0.2.9", false, 0, 0, 0}, {"bad\xffname", false, 0, 2, 0}}
 		},
-		Leases:    func() LeaseFigures { return LeaseFigures{3, 44, 1234} },
+		Leases:    func() LeaseFigures { return LeaseFigures{3, 44} },
 		DenyCache: func() DenyFigures { return DenyFigures{8, 90, 10, 1} },
 		Overload: func() OverloadFigures {
 			return OverloadFigures{true, 0.95, 0.5, 0.9, 0.85, [3]float64{0, 0.25, 1}}

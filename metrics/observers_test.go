@@ -1,8 +1,12 @@
 package metrics_test
 
 import (
+	"fmt"
+	"net/http/httptest"
+	"strings"
 	"time"
 
+	"github.com/headgate-io/headgate/leasestore"
 	"github.com/headgate-io/headgate/memstore"
 	"github.com/headgate-io/headgate/metrics"
 	"github.com/headgate-io/headgate/policy"
@@ -14,6 +18,7 @@ import (
 var (
 	_ policy.Observer             = (*metrics.PolicyView)(nil)
 	_ redisstore.Observer         = (*metrics.StoreView)(nil)
+	_ leasestore.Observer         = (*metrics.LeaseView)(nil)
 	_ memstore.Observer           = (*metrics.MemoryView)(nil)
 	_ resilience.BreakerObserver  = (*metrics.ResilienceView)(nil)
 	_ resilience.OverloadObserver = (*metrics.ResilienceView)(nil)
@@ -28,5 +33,15 @@ func ExampleMetrics() {
 	defer store.Close()
 	m.SetRules([]string{"login", "list:scanners"})
 	m.Policy().Decided("login", "allow", 3*time.Microsecond)
-	_ = m.Handler() // at /metrics
+
+	page := httptest.NewRecorder()
+	m.Handler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
+	for line := range strings.Lines(page.Body.String()) {
+		if strings.HasPrefix(line, "headgate_decisions_total{rule=\"login\"") {
+			fmt.Print(line)
+		}
+	}
+	// Output:
+	// headgate_decisions_total{rule="login",verdict="allow"} 1
+	// headgate_decisions_total{rule="login",verdict="limited"} 0
 }
