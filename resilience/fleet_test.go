@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -157,12 +158,21 @@ func TestFleetPace(t *testing.T) {
 }
 
 // heard collects what a hook is told.
-type heard struct{ all []string }
+type heard struct {
+	mu  sync.Mutex
+	all []string
+}
 
-func (h *heard) note(name, value string) { h.all = append(h.all, name+"="+value) }
+func (h *heard) note(name, value string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, name+"="+value)
+}
 
 func (h *heard) is(t *testing.T, want ...string) {
 	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if !slices.Equal(h.all, want) {
 		t.Errorf("heard %q, want %q", h.all, want)
 	}
@@ -244,6 +254,8 @@ func TestFleetTooManyNotes(t *testing.T) {
 		var h heard
 		a.OnNote(h.note)
 		time.Sleep(5 * time.Second)
+		h.mu.Lock()
+		defer h.mu.Unlock()
 		if len(h.all) != maxNotes || h.all[maxNotes-1] != "n1023=v" {
 			t.Errorf("heard %d notes, the last %s", len(h.all), h.all[len(h.all)-1])
 		}
