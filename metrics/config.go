@@ -41,11 +41,11 @@ type Config struct {
 // GatewayFigures is what a gateway does at the moment.
 type GatewayFigures struct{ InFlight, Tunnels, Held int }
 
-// UpstreamFigures is what is known of one upstream.
+// UpstreamFigures is what is known of one upstream. Limit is how many requests may be there at a time, 0 if nothing bounds them.
 type UpstreamFigures struct {
 	Upstream           string
 	Ejected            bool
-	InFlight           int
+	InFlight, Limit    int
 	Requests, Failures uint64
 }
 

@@ -106,6 +106,7 @@ const (
 	famWaiting          family = "headgate_requests_waiting"
 	famUpstreamEjected  family = "headgate_upstream_ejected"
 	famUpstreamInFlight family = "headgate_upstream_requests_in_flight"
+	famUpstreamLimit    family = "headgate_upstream_requests_limit"
 	famUpstreamRequests family = "headgate_upstream_requests_total"
 	famUpstreamFailures family = "headgate_upstream_failures_total"
 
@@ -253,6 +254,8 @@ func gatewayFamilies() []about {
 			"Whether an upstream gets no requests because it fails."},
 		{famUpstreamInFlight, gauge, "requests", []string{"upstream"},
 			"Requests at an upstream."},
+		{famUpstreamLimit, gauge, "requests", []string{"upstream"},
+			"Requests that may be at an upstream at a time, as adaptive concurrency has it."},
 		{famUpstreamRequests, counter, "requests", []string{"upstream"},
 			"Requests that an upstream was sent."},
 		{famUpstreamFailures, counter, "requests", []string{"upstream"},

@@ -62,6 +62,9 @@ func (c *Config) collectTraffic(o *sink) {
 		seen[u.Upstream] = true
 		o.value(famUpstreamEjected, bit(u.Ejected), u.Upstream)
 		o.value(famUpstreamInFlight, float64(u.InFlight), u.Upstream)
+		if u.Limit > 0 {
+			o.value(famUpstreamLimit, float64(u.Limit), u.Upstream)
+		}
 		o.value(famUpstreamRequests, float64(u.Requests), u.Upstream)
 		o.value(famUpstreamFailures, float64(u.Failures), u.Upstream)
 	}

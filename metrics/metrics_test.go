@@ -96,7 +96,7 @@ func sceneConfig() Config {
 		Waiting:  func() int { return 5 },
 		Gateway:  func() GatewayFigures { return GatewayFigures{InFlight: 6, Tunnels: 1, Held: 2} },
 		Upstreams: func() []UpstreamFigures {
-			return []UpstreamFigures{{"http://192.0.2.9", true, 1, 100, 9}, {"http://192.0.2.9", false, 0, 0, 0}, {"bad\xffname", false, 0, 2, 0}}
+			return []UpstreamFigures{{"http://192.0.2.9", true, 1, 20, 100, 9}, {"http://192.0.2.9", false, 0, 0, 0, 0}, {"bad\xffname", false, 0, 0, 2, 0}}
 		},
 		Leases:    func() LeaseFigures { return LeaseFigures{3, 44} },
 		DenyCache: func() DenyFigures { return DenyFigures{8, 90, 10, 1} },
