@@ -38,6 +38,27 @@ func openGuarded(t *testing.T, cfg redisstore.Config) *guarded {
 	return g
 }
 
+// knows tells whether the store knows where its calls go now, and that an old node serves nothing any more.
+func (g *guarded) knows(t *testing.T, node, old string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), recovery)
+	defer cancel()
+	if err := testservers.Poll(ctx, func() error { return g.Probe(ctx, node) }); err != nil {
+		t.Errorf("%s, which is the primary: %v", node, err)
+	}
+	if old == "" {
+		return
+	}
+	if err := g.Probe(ctx, old); !errors.Is(err, redisstore.ErrNotServing) {
+		t.Errorf("%s, which was the primary: %v", old, err)
+	}
+	for _, state := range g.breakers.States() {
+		if state.Open {
+			t.Errorf("%+v", state)
+		}
+	}
+}
+
 // awaitLost waits until some node is open, or none, and returns how long it took.
 func (g *guarded) awaitLost(t *testing.T, lost bool) time.Duration {
 	t.Helper()

@@ -219,6 +219,12 @@ func everything(t *testing.T, s *redisstore.Store) {
 	if d := must(t, s, slot); !d.Allowed {
 		t.Errorf("after a reset: %+v", d)
 	}
+	if err := s.Note(t.Context(), "everything", "v", time.Minute); err != nil {
+		t.Error(err)
+	}
+	if live, notes, err := s.Beat(t.Context(), "everything", time.Minute); live != 1 || notes["everything"] != "v" || err != nil {
+		t.Errorf("beat: %d live, notes %q, %v", live, notes, err)
+	}
 }
 
 func TestTLS(t *testing.T) {

@@ -18,8 +18,13 @@ import (
 // admitted again.
 func TestSentinel(t *testing.T) {
 	group := testservers.Sentinel(t)
-	s := open(t, redisstore.Config{Addrs: group.Addrs(), Master: group.Name()})
+	s := openGuarded(t, redisstore.Config{Addrs: group.Addrs(), Master: group.Name()})
 	awaitWorks(t, s)
+	first, err := group.Primary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.knows(t, first.Addr(), "")
 	testFailover(t, s, failover{
 		sync: func() error {
 			primary, err := group.Primary()
@@ -34,6 +39,11 @@ func TestSentinel(t *testing.T) {
 			return err
 		},
 	})
+	second, err := group.Primary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.knows(t, second.Addr(), first.Addr())
 }
 
 // failover is how one is brought about.
@@ -110,8 +120,11 @@ func TestCluster(t *testing.T) {
 	t.Run("migration", func(t *testing.T) { testMigration(t, cluster) })
 	t.Run("keys of one take apart", func(t *testing.T) { testTryAgain(t, cluster) })
 	t.Run("rights", func(t *testing.T) { testClusterACL(t, cluster) })
+	t.Run("nodes", func(t *testing.T) { testClusterNodes(t, cluster) })
+	t.Run("fleet", func(t *testing.T) { testBeat(t, openHere(t).(*redisstore.Store)) })
+	t.Run("breaker", func(t *testing.T) { testClusterBreaker(t, cluster) })
 	t.Run("failover", func(t *testing.T) {
-		s := open(t, redisstore.Config{Addrs: cluster.Addrs(), Cluster: true})
+		s := openGuarded(t, redisstore.Config{Addrs: cluster.Addrs(), Cluster: true})
 		awaitWorks(t, s)
 		testFailover(t, s, failover{
 			sync: func() error {

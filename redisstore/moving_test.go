@@ -36,6 +36,11 @@ func testTryAgain(t *testing.T, cluster *testservers.RedisCluster) {
 	do(t, m.From, "MIGRATE", "127.0.0.1", port(m.To), redisstore.KeyOf(s, "a", "k"), 0, 5000)
 	var d headgate.Decision
 	err = hasty.Take(t.Context(), several, &d)
+	for range 5 { // where the deadline cuts off one of the repetitions, nobody can know
+		if headgate.CodeOf(err) == headgate.CodeIndeterminate {
+			err = hasty.Take(t.Context(), several, &d)
+		}
+	}
 	if headgate.CodeOf(err) != headgate.CodeUnavailable {
 		t.Errorf("while its keys are apart: %+v, %v", d, err)
 	}
