@@ -21,6 +21,7 @@ var (
 	_ leasestore.Observer         = (*metrics.LeaseView)(nil)
 	_ memstore.Observer           = (*metrics.MemoryView)(nil)
 	_ resilience.BreakerObserver  = (*metrics.ResilienceView)(nil)
+	_ resilience.LevelObserver    = (*metrics.ResilienceView)(nil)
 	_ resilience.OverloadObserver = (*metrics.ResilienceView)(nil)
 )
 

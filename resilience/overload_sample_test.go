@@ -1,14 +1,12 @@
 package resilience
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"maps"
 	"math"
 	"runtime"
 	"runtime/metrics"
-	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -213,44 +211,6 @@ func TestSampleFails(t *testing.T) {
 	got, err := s.Sample()
 	if err != nil || got.CPUTime == 0 || got.CPUs == 0 {
 		t.Errorf("processor time is lost with memory: %+v, %v", got, err)
-	}
-}
-
-// The whole of it on this machine: two goroutines that do nothing but burn trip a low threshold, and it ends when they do.
-// It runs alone, so that nobody else's work is measured.
-func TestOverloadForReal(t *testing.T) {
-	o := NewOverload(OverloadConfig{CPU: 0.25, Memory: 1, Interval: 100 * time.Millisecond})
-	defer o.Close()
-	ctx, stop := context.WithCancel(t.Context())
-	var burning sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		burning.Go(func() {
-			for ctx.Err() == nil {
-			}
-		})
-	}
-	defer burning.Wait()
-	defer stop()
-	await(t, func() bool { return o.Shed(Sheddable) && o.Danger() && o.Stats().Active })
-	if o.Shed(Critical) {
-		t.Error("a critical request is shed")
-	}
-	stop()
-	burning.Wait()
-	await(t, func() bool { return !o.Danger() && !o.Stats().Active && !o.Shed(Sheddable) })
-}
-
-// await returns when a condition holds, and gives up after a time in which even a busy machine gets there.
-func await(t *testing.T, holds func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for end := time.After(time.Minute); !holds(); {
-		select {
-		case <-ticker.C:
-		case <-end:
-			t.Fatal("it has not come to that in a minute")
-		}
 	}
 }
 

@@ -61,7 +61,7 @@ func (w *watch) sample() {
 		w.collected = now
 	}
 	w.last, w.lastAt, w.lastSeen = s, now, seen
-	if first || elapsed <= 0 || s.CPUs <= 0 { // the clock was set back: this interval tells nothing
+	if first || elapsed <= 0 || !(s.CPUs > 0) { // the clock was set back: this interval tells nothing
 		return
 	}
 	m := measure{

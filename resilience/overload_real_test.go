@@ -1,0 +1,113 @@
+package resilience
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// childEnv tells this test binary to be the process that is measured.
+const childEnv = "HEADGATE_OVERLOAD_CHILD"
+
+// inChild runs a test once more in a process of its own, with these variables, and reports whether that is this one.
+func inChild(t *testing.T, env ...string) bool {
+	t.Helper()
+	if os.Getenv(childEnv) != "" {
+		return true
+	}
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(append(os.Environ(), childEnv+"=1"), env...)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
+
+const chunk = 1 << 20
+
+// Memory for real: where GOMEMLIMIT alone has garbage collected, garbage up to the limit sheds nobody, what is in use does, and
+// it ends when that is given back.
+func TestOverloadMemoryForReal(t *testing.T) {
+	if !inChild(t, "GOMEMLIMIT=256MiB", "GOGC=off") {
+		return
+	}
+	if debug.SetMemoryLimit(-1) != 256*chunk {
+		t.Fatal("GOMEMLIMIT is not in force")
+	}
+	o := NewOverload(OverloadConfig{CPU: 2, Interval: 100 * time.Millisecond})
+	defer o.Close()
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for after := before; after.NumGC < before.NumGC+3; runtime.ReadMemStats(&after) {
+		runtime.KeepAlive(fill(64))
+		if o.Shed(Sheddable) {
+			t.Fatalf("garbage sheds: %+v", o.Stats())
+		}
+	}
+	kept := fill(235)
+	runtime.GC()
+	await(t, func() bool { return o.Shed(Sheddable) && o.Danger() })
+	if s := o.Stats(); s.MemoryBy != "limit of GOMEMLIMIT" || s.MemoryBound != 256*chunk || s.Memory < 0.9 || !strings.HasPrefix(s.Why, "memory at 9") {
+		t.Errorf("%+v", s)
+	}
+	runtime.KeepAlive(kept)
+	kept = nil
+	await(t, func() bool { return !o.Shed(Sheddable) && !o.Danger() && !o.Stats().Active }) // after a collection of its own accord
+}
+
+func fill(chunks int) [][]byte {
+	out := make([][]byte, chunks)
+	for i := range out {
+		out[i] = make([]byte, chunk)
+	}
+	return out
+}
+
+// Processor time for real: goroutines that do nothing but burn trip a low threshold, and it ends when they do.
+func TestOverloadForReal(t *testing.T) {
+	if !inChild(t) {
+		return
+	}
+	o := NewOverload(OverloadConfig{CPU: 0.25, Memory: 1, Interval: 100 * time.Millisecond})
+	defer o.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	var burning sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		burning.Go(func() {
+			for ctx.Err() == nil {
+			}
+		})
+	}
+	defer burning.Wait()
+	defer stop()
+	await(t, func() bool { return o.Shed(Sheddable) && o.Danger() && o.Stats().Active })
+	if o.Shed(Critical) {
+		t.Error("a critical request is shed")
+	}
+	stop()
+	burning.Wait()
+	await(t, func() bool { return !o.Danger() && !o.Stats().Active && !o.Shed(Sheddable) })
+}
+
+// await returns when a condition holds, and gives up after a time in which even a busy machine gets there.
+func await(t *testing.T, holds func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for end := time.After(time.Minute); !holds(); {
+		select {
+		case <-ticker.C:
+		case <-end:
+			t.Fatal("it has not come to that in a minute")
+		}
+	}
+}
