@@ -148,6 +148,31 @@ func TestDenyBoundsItsBelief(t *testing.T) {
 	r.upstream(day)
 }
 
+// TestDenySlowAnswers: what is believed is reckoned from the sending, so that it ends before the store would let the charge pass; what
+// is told from the answer, so that nobody comes back too early.
+func TestDenySlowAnswers(t *testing.T) {
+	t.Parallel()
+	r := newDenyRig(t, leasestore.DenyConfig{})
+	c := denyCharge("s", "fixed_window 1/10s")
+	r.spend(c)
+	r.up.afterTake = func() { r.at(2 * time.Second) } // the store has said 10 s, at 0
+	r.upstream(c)
+	r.at(3 * time.Second)
+	if o := r.local(c).Outcomes[0]; o.RetryAfter != after(9*time.Second) || o.ResetAfter != 9*time.Second {
+		t.Errorf("got %+v", o)
+	}
+	r.at(10*time.Second - 2*us)
+	r.local(c)
+	r.at(10 * time.Second)
+	r.spend(c)
+	r.up.afterTake = func() { r.at(20 * time.Second) } // nothing of the time is left
+	r.upstream(c)
+	r.spend(c)
+	if n := r.cache.Stats().Keys; n != 1 {
+		t.Errorf("%d keys are kept, want that of 0 s alone", n)
+	}
+}
+
 func TestDenyNeverConcurrency(t *testing.T) {
 	t.Parallel()
 	r := newDenyRig(t, leasestore.DenyConfig{})
