@@ -55,7 +55,7 @@ func (c *DenyCache) ForgetAll() { c.table.dropAll() }
 
 // sighting is what the cache had of a charge's key before the take was sent.
 type sighting struct {
-	known  *denial // nil: nothing
+	known  *denial // its time is not over; nil: nothing
 	epoch  uint32
 	never  bool // of such a charge nothing is ever remembered
 	denied bool // it is known to be
@@ -93,8 +93,9 @@ func (c *DenyCache) look(charges []headgate.Charge, seen []sighting, now time.Du
 		hash := c.table.hash(slot, key)
 		b := &c.table.buckets[c.table.index(hash)]
 		s.epoch = b.epoch.Load()
-		s.known = b.find(hash, slot, key)
-		s.denied = s.known != nil && s.known.denies(&charges[i], now)
+		if e := b.find(hash, slot, key); e != nil && now < e.until {
+			s.known, s.denied = e, e.denies(&charges[i])
+		}
 	}
 	return seen
 }

@@ -142,6 +142,79 @@ func TestDenyOver(t *testing.T) {
 	}
 }
 
+// TestDenyPlaces: in a full bucket what is over goes before what holds, and before what is free.
+func TestDenyPlaces(t *testing.T) {
+	t.Parallel()
+	r := newDenyBench(denyWays, time.Hour)
+	for i := range denyWays {
+		if r.up.retry = time.Hour; i == 3 {
+			r.up.retry = time.Second
+		}
+		r.ask(fmt.Sprint(i))
+	}
+	r.now = r.now.Add(time.Second)
+	r.up.retry = 2 * time.Second
+	r.ask("new")
+	for i := range denyWays {
+		if i != 3 && r.ask(fmt.Sprint(i)) {
+			t.Errorf("denial %d was pushed out though another's time was over", i)
+		}
+	}
+	r.cache.Forget("s", "0")
+	r.now = r.now.Add(2 * time.Second)
+	r.ask("newer")
+	if n := r.cache.table.count(t); n != denyWays-1 || r.cache.Stats().Evictions != 0 {
+		t.Errorf("%d denials are kept, %d were evicted", n, r.cache.Stats().Evictions)
+	}
+}
+
+// TestDenyComparesTexts: a hash alone denies nobody.
+func TestDenyComparesTexts(t *testing.T) {
+	t.Parallel()
+	r := newDenyBench(denyWays, time.Hour)
+	r.ask("key")
+	hash := r.cache.table.hash("s", "key")
+	b := &r.cache.table.buckets[r.cache.table.index(hash)]
+	if b.find(hash, "s", "key") == nil {
+		t.Error("the denial is not found")
+	}
+	for _, other := range [][2]string{{"s", "kez"}, {"t", "key"}, {"", "skey"}} {
+		if b.find(hash, other[0], other[1]) != nil {
+			t.Errorf("%q is taken for another key with the same hash", other)
+		}
+	}
+}
+
+// TestDenyBoundsTexts: no key makes a denial large.
+func TestDenyBoundsTexts(t *testing.T) {
+	t.Parallel()
+	r := newDenyBench(denyWays, time.Hour)
+	for _, n := range []int{0, 79, 80, maxDenyText - 1, maxDenyText, 1 << 20} {
+		r.ask(string(make([]byte, n)))
+		for i := range r.cache.table.buckets[0].entries {
+			if e := r.cache.table.buckets[0].entries[i].Load(); e != nil && len(e.slot)+len(e.key) > maxDenyText+1 {
+				t.Errorf("of a key of %d bytes %d are kept", n, len(e.key))
+			}
+		}
+	}
+	if n := r.cache.table.count(t); n != denyWays {
+		t.Errorf("%d keys are kept", n)
+	}
+}
+
+func TestDenySweepsNowAndThen(t *testing.T) {
+	t.Parallel()
+	r := newDenyBench(60_000, time.Hour)
+	r.ask("key")
+	for range 100 {
+		r.ask("other")
+		r.cache.Forget("s", "other")
+	}
+	if at := r.cache.table.hand.Load(); at != sweepStep {
+		t.Errorf("%d buckets were swept in no time", at)
+	}
+}
+
 func TestDenySweepLeavesWhatHolds(t *testing.T) {
 	t.Parallel()
 	r := newDenyBench(600, time.Hour)

@@ -78,9 +78,9 @@ func teaches(c *headgate.Charge, r headgate.Reason) bool {
 // binds tells whether a charge can deny its take.
 func binds(c *headgate.Charge) bool { return c.Mode == headgate.Pay || c.Mode == headgate.Check }
 
-// denies tells whether a charge on this key is denied at a time.
-func (e *denial) denies(c *headgate.Charge, now time.Duration) bool {
-	return now < e.until && c.Cost >= e.cost && c.Mode != headgate.Settle && e.shutBy(c.Lockout) && c.Limit == e.limit
+// denies tells whether a charge on this key is denied, as long as the denial holds.
+func (e *denial) denies(c *headgate.Charge) bool {
+	return c.Cost >= e.cost && c.Mode != headgate.Settle && e.shutBy(c.Lockout) && c.Limit == e.limit
 }
 
 func (e *denial) shutBy(l *headgate.Lockout) bool {

@@ -44,13 +44,17 @@ func TestDenyWhileGivingBack(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := denyCharge("s", "fixed_window 1/1h")
-	t.Run("sent before, answered while it runs", func(t *testing.T) {
+	t.Run("done, but has not said so", func(t *testing.T) {
 		t.Parallel()
 		r := newDenyRig(t, leasestore.DenyConfig{})
-		r.spend(c)
-		r.up.afterReset = func() { r.spend(c) } // it is done, but has not said so yet
+		d := r.spend(c)
 		r.upstream(c)
 		r.local(c)
+		r.up.afterRefund = func() { r.spend(c) }
+		_ = r.cache.Refund(ctx, []headgate.Charge{c}, &d)
+		r.upstream(c)
+		r.local(c)
+		r.up.afterReset = func() { r.spend(c) }
 		_ = r.cache.Reset(ctx, "s", "k")
 	})
 	t.Run("reset", func(t *testing.T) {

@@ -36,7 +36,7 @@ type witness struct {
 	*memstore.Store
 	calls int
 
-	beforeTake, afterTake, beforeReset, afterReset, beforeRefund func()
+	beforeTake, afterTake, beforeReset, afterReset, beforeRefund, afterRefund func()
 }
 
 func once(hook *func()) {
@@ -56,7 +56,9 @@ func (w *witness) Take(ctx context.Context, charges []headgate.Charge, d *headga
 
 func (w *witness) Refund(ctx context.Context, charges []headgate.Charge, d *headgate.Decision) error {
 	once(&w.beforeRefund)
-	return w.Store.Refund(ctx, charges, d)
+	err := w.Store.Refund(ctx, charges, d)
+	once(&w.afterRefund)
+	return err
 }
 
 func (w *witness) Reset(ctx context.Context, slot, key string) error {

@@ -39,6 +39,7 @@ func TestDenySeveral(t *testing.T) {
 		{"a lockout of a check", []headgate.Charge{withMode(empty, headgate.Check), denied}, false, 0},
 		{"a lockout of a settling one", []headgate.Charge{denied, withMode(empty, headgate.Settle)}, true, 0},
 		{"a lockout of a peek", []headgate.Charge{denied, withCost(empty, 0)}, true, 0},
+		{"settling what is denied", []headgate.Charge{denied, withMode(longer, headgate.Settle)}, true, 0},
 		{"a lockout that has shut", []headgate.Charge{fine, shut}, true, 1},
 		{"a lockout that has shut, of a shadow", []headgate.Charge{withMode(shut, headgate.Shadow), denied}, true, 1},
 		{"shut, and one that must count", []headgate.Charge{shut, empty}, false, 0},
@@ -62,7 +63,8 @@ func TestDenySeveral(t *testing.T) {
 				t.Errorf("got %+v, want %d to bind", d, tt.binding)
 			}
 			for i, o := range d.Outcomes {
-				known := tt.charges[i].Slot == "denied" || tt.charges[i].Slot == "longer" || tt.charges[i].Slot == "shut"
+				slot := tt.charges[i].Slot
+				known := (slot == "denied" || slot == "longer" || slot == "shut") && tt.charges[i].Mode != headgate.Settle
 				if !known && o != (headgate.Outcome{Allowed: true}) {
 					t.Errorf("charge %d: want nothing to be known, got %+v", i, o)
 				}
@@ -105,6 +107,9 @@ func TestDenyLockout(t *testing.T) {
 	r.spend(c)
 	r.upstream(c)
 	r.upstream(withMode(c, headgate.Check))
+	if n := r.cache.Stats().Keys; n != 0 {
+		t.Errorf("%d keys are kept though all denials must count", n)
+	}
 	r.upstream(withCost(c, 2)) // never fits, and counts: the third
 	r.at(10 * time.Second)
 	want := headgate.Outcome{Reason: headgate.ReasonLockedOut, HasRemaining: true, RetryAfter: after(40 * time.Second), ResetAfter: time.Hour - 10*time.Second}

@@ -114,6 +114,14 @@ func TestDenyKeepsTheLowestCost(t *testing.T) {
 	r.up.afterTake = func() { r.upstream(withCost(c, 2)) }
 	r.upstream(withCost(c, 3))
 	r.local(withCost(c, 2))
+
+	// Nor does it stay for a denial by another limit.
+	r.at(2 * time.Hour)
+	other := denyCharge("s", "token_bucket 1/2s burst=10")
+	r.spend(withCost(c, 10))
+	r.up.beforeTake = func() { r.upstream(withCost(c, 2)) }
+	r.upstream(withCost(other, 3))
+	r.local(withCost(other, 3))
 }
 
 func TestDenyBoundsItsBelief(t *testing.T) {
