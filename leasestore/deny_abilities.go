@@ -20,7 +20,7 @@ var (
 func (c *DenyCache) Refund(ctx context.Context, charges []headgate.Charge, d *headgate.Decision) error {
 	r, ok := c.upstream.(headgate.Refunder)
 	if !ok {
-		return denyLacks("give back", "Refunder")
+		return unsupported("give back")
 	}
 	c.forgetCharges(charges)
 	defer c.forgetCharges(charges) // what was denied meanwhile may be of before it
@@ -37,7 +37,7 @@ func (c *DenyCache) forgetCharges(charges []headgate.Charge) {
 func (c *DenyCache) Renew(ctx context.Context, charge *headgate.Charge) (alive bool, err error) {
 	s, ok := c.upstream.(headgate.Slots)
 	if !ok {
-		return false, denyLacks("renew", "Slots")
+		return false, unsupported("renew")
 	}
 	return s.Renew(ctx, charge)
 }
@@ -46,7 +46,7 @@ func (c *DenyCache) Renew(ctx context.Context, charge *headgate.Charge) (alive b
 func (c *DenyCache) Release(ctx context.Context, charge *headgate.Charge) error {
 	s, ok := c.upstream.(headgate.Slots)
 	if !ok {
-		return denyLacks("release", "Slots")
+		return unsupported("release")
 	}
 	return s.Release(ctx, charge)
 }
@@ -55,7 +55,7 @@ func (c *DenyCache) Release(ctx context.Context, charge *headgate.Charge) error 
 func (c *DenyCache) Reset(ctx context.Context, slot, key string) error {
 	r, ok := c.upstream.(headgate.Resetter)
 	if !ok {
-		return denyLacks("reset", "Resetter")
+		return unsupported("reset")
 	}
 	c.Forget(slot, key)
 	defer c.Forget(slot, key) // what was denied meanwhile may be of before it
@@ -66,7 +66,7 @@ func (c *DenyCache) Reset(ctx context.Context, slot, key string) error {
 func (c *DenyCache) Inspect(ctx context.Context, slot, key string) (headgate.Inspection, error) {
 	in, ok := c.upstream.(headgate.Inspector)
 	if !ok {
-		return headgate.Inspection{}, denyLacks("inspect", "Inspector")
+		return headgate.Inspection{}, unsupported("inspect")
 	}
 	return in.Inspect(ctx, slot, key)
 }
@@ -77,18 +77,5 @@ func (c *DenyCache) At(now time.Time) headgate.Limiter {
 	if t, ok := c.upstream.(headgate.Timed); ok {
 		return t.At(now)
 	}
-	return denyTimeless{}
-}
-
-// denyTimeless is the view of a Limiter to which no time can be passed.
-type denyTimeless struct{}
-
-func (denyTimeless) Take(_ context.Context, _ []headgate.Charge, d *headgate.Decision) error {
-	d.Reset(0)
-	return denyLacks("decide at a time that is passed in", "Timed")
-}
-
-func denyLacks(what, ability string) error {
-	return &headgate.Error{Code: headgate.CodeUnsupported, Charge: -1,
-		Message: "leasestore: the store behind the deny cache cannot " + what + "; use one that implements headgate." + ability}
+	return unable{}
 }
