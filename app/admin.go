@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate-io/headgate/resilience"
 )
 
 // Health is what the admin listener says of the process.
@@ -24,6 +26,9 @@ func (h *Health) SetReady(ready bool) { h.ready.Store(ready) }
 type adminConfig struct {
 	health *Health
 	status func() Status
+	levels *resilience.Levels
+	// metrics answers /metrics.
+	metrics http.Handler
 	// token is asked for by everything but probes; "" shows them nothing else.
 	token string
 	// loopback tells that the listener cannot be reached from other machines.
@@ -31,7 +36,7 @@ type adminConfig struct {
 	log      *slog.Logger
 }
 
-// admin answers /healthz, /readyz and /status.
+// admin answers /healthz, /readyz, /status, /levels and /metrics.
 type admin struct {
 	health   *Health
 	loopback bool
@@ -61,7 +66,10 @@ func newAdminServer(cfg adminConfig) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.probe(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") }))
 	mux.HandleFunc("GET /readyz", a.probe(a.ready))
-	mux.HandleFunc("GET /status", a.secret(showStatus(cfg.status)))
+	mux.HandleFunc("GET /status", a.secret(func(w http.ResponseWriter, _ *http.Request) { show(w, cfg.status()) }))
+	mux.HandleFunc("GET /levels", a.secret(func(w http.ResponseWriter, _ *http.Request) { show(w, levelStatus(cfg.levels)) }))
+	mux.HandleFunc("PUT /levels/{level}", a.secret(turnLevel(cfg.levels)))
+	mux.HandleFunc("GET /metrics", a.secret(cfg.metrics.ServeHTTP))
 	return &http.Server{
 		Handler: a.guarded(mux), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,

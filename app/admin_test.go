@@ -1,10 +1,13 @@
 package app
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/headgate-io/headgate/resilience"
 )
 
 func probe(h http.Handler, method, path, host, auth string) int {
@@ -21,7 +24,7 @@ func probe(h http.Handler, method, path, host, auth string) int {
 func TestAdminOnLoopback(t *testing.T) {
 	t.Parallel()
 	var health Health
-	h := adminOf(&health, "", true)
+	h := adminOf(t, &health, "", true)
 	for _, c := range []struct {
 		method, path, host string
 		ready              bool
@@ -46,10 +49,14 @@ func TestAdminOnLoopback(t *testing.T) {
 	}
 }
 
-func adminOf(health *Health, token string, loopback bool) http.Handler {
+func adminOf(t *testing.T, health *Health, token string, loopback bool) http.Handler {
+	t.Helper()
+	levels := resilience.NewLevels(resilience.LevelsConfig{})
+	t.Cleanup(func() { _ = levels.Close() })
 	return newAdminServer(adminConfig{
-		health: health, token: token, loopback: loopback, log: slog.New(slog.DiscardHandler),
-		status: func() Status { return Status{Policy: PolicyStatus{Name: "shop <&>"}} },
+		health: health, token: token, loopback: loopback, log: slog.New(slog.DiscardHandler), levels: levels,
+		status:  func() Status { return Status{Policy: PolicyStatus{Name: "shop <&>"}} },
+		metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "up 1") }),
 	}).Handler
 }
 
@@ -79,14 +86,16 @@ func TestAdminToken(t *testing.T) {
 		{"localhost:9090", "bearer s3cret", true, yes, yes, yes}, // a scheme has no case
 		{"localhost:9090", "Bearer s3cret", true, yes, yes, yes},
 	} {
-		h := adminOf(&health, "s3cret", c.loopback)
-		for path, want := range map[string]int{"/healthz": c.healthz, "/readyz": c.readyz, "/status": c.status} {
+		h := adminOf(t, &health, "s3cret", c.loopback)
+		for path, want := range map[string]int{
+			"/healthz": c.healthz, "/readyz": c.readyz, "/status": c.status, "/levels": c.status, "/metrics": c.status,
+		} {
 			if got := probe(h, "GET", path, c.host, c.auth); got != want {
 				t.Errorf("%s of %s with %q, loopback %v: got %d, want %d", path, c.host, c.auth, c.loopback, got, want)
 			}
 		}
 	}
-	none := adminOf(&health, "", true)
+	none := adminOf(t, &health, "", true)
 	for _, auth := range []string{"", "Bearer ", "Bearer x"} {
 		if got := probe(none, "GET", "/status", "localhost", auth); got != no {
 			t.Errorf("without a token %q opens the status: %d", auth, got)
@@ -120,7 +129,7 @@ func TestAdminOrigin(t *testing.T) {
 			r.Header.Set(c.header, c.value)
 			r.Header.Set("Authorization", "Bearer "+token)
 			w := httptest.NewRecorder()
-			adminOf(new(Health), token, true).ServeHTTP(w, r)
+			adminOf(t, new(Health), token, true).ServeHTTP(w, r)
 			if w.Code != c.want {
 				t.Errorf("%s: %q, token %q: got %d, want %d", c.header, c.value, token, w.Code, c.want)
 			}

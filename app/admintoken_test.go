@@ -167,7 +167,7 @@ func TestServeToken(t *testing.T) {
 	named := filepath.Join(t.TempDir(), "my.token")
 	for _, file := range []string{"", named} {
 		r := start(t, ServeConfig{
-			Policy: writePolicy(t, twoAnHour), Upstream: "http://127.0.0.1:9", Admin: "127.0.0.1:0", AdminTokenFile: file,
+			Policy: writePolicy(t, twoAnHour), Upstreams: []string{"http://127.0.0.1:9"}, Admin: "127.0.0.1:0", AdminTokenFile: file,
 		})
 		if file == "" {
 			file = filepath.Join(runtime, "headgate", "admin-"+r.admin[strings.LastIndex(r.admin, ":")+1:]+".token")
@@ -197,7 +197,7 @@ func TestServeToken(t *testing.T) {
 // TestServeWithoutToken: where a token cannot be left, the gate and its probes work, and the status is shut.
 func TestServeWithoutToken(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(t.TempDir(), "missing"))
-	r := start(t, ServeConfig{Policy: writePolicy(t, twoAnHour), Upstream: "http://127.0.0.1:9", Admin: "127.0.0.1:0"})
+	r := start(t, ServeConfig{Policy: writePolicy(t, twoAnHour), Upstreams: []string{"http://127.0.0.1:9"}, Admin: "127.0.0.1:0"})
 	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusOK, "/status": http.StatusUnauthorized} {
 		if status, body := get(t, r.admin+path); status != want {
 			t.Errorf("%s: %d %s, want %d", path, status, body, want)

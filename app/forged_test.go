@@ -19,7 +19,7 @@ func TestForgedTrailer(t *testing.T) {
 	}))
 	defer service.Close()
 	for proxies, want := range map[string]string{"10.0.0.0/8": " 42", "127.0.0.0/8": "admin 42"} {
-		r := start(t, ServeConfig{Policy: writePolicy(t, strings.Replace(twoAnHour, "10.0.0.0/8", proxies, 1)), Upstream: service.URL})
+		r := start(t, ServeConfig{Policy: writePolicy(t, strings.Replace(twoAnHour, "10.0.0.0/8", proxies, 1)), Upstreams: []string{service.URL}})
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, io.NopCloser(strings.NewReader("body")))
 		if err != nil {
 			t.Fatal(err)

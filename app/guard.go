@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate-io/headgate/leasestore"
 	"github.com/headgate-io/headgate/memstore"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 	"github.com/headgate-io/headgate/policy"
+	"github.com/headgate-io/headgate/resilience"
 )
 
 // GuardConfig says what a [Guard] works on.
@@ -21,20 +24,39 @@ type GuardConfig struct {
 	// MarkKey signs the header of requests that are over a limit and pass all the same, with at least 16 bytes; a policy that
 	// marks is refused without it.
 	MarkKey []byte
-	// Log gets that the store fails; nil discards it.
+	// Instance names this process among those that share the store; by default a name of its own.
+	Instance string
+	// Overload tells whether the process is in danger; nil: it never is. It is not the guard's.
+	Overload *resilience.Overload
+	// Watch is told what happens; the zero value tells nobody.
+	Watch GuardWatch
+	// Log gets that the store fails, and every change of a level; nil discards it.
 	Log *slog.Logger
 }
 
-// Guard is a policy at work on a store, with limits in memory for the time that a remote store is lost. The policy can be
-// replaced while requests are judged: each is judged, and released, by the one that was in force when it came. What has been
-// counted stays: it is the store's, and the guard's own memory's. A Guard is a [httpverdict.Decider] and a
-// [httpverdict.Needer], and safe for concurrent use.
+// GuardWatch is who is told of what a guard does.
+type GuardWatch struct {
+	Decisions policy.Observer
+	Leases    leasestore.Observer
+	Levels    resilience.LevelObserver
+	Keys      memstore.Observer
+	// Rules is told the names of all that can decide, lists as "list:NAME", whenever a policy comes into force.
+	Rules func(names []string)
+}
+
+// Guard is a policy at work on a store, with limits in memory for the time that a remote store is lost, and the levels of
+// degradation. The policy can be replaced while requests are judged: each is judged, and released, by the one that was in
+// force when it came. What has been counted stays: it is the store's, and the guard's own memory's. A Guard is a
+// [httpverdict.Decider] and a [httpverdict.Needer], and safe for concurrent use.
 type Guard struct {
-	cfg   GuardConfig
-	loss  *lossLog
-	local *memstore.Store // nil if the store is in memory itself
-	finds *lookups
-	live  atomic.Pointer[live]
+	cfg      GuardConfig
+	loss     *lossLog
+	limiters *limiters
+	fleet    *resilience.Fleet
+	levels   *resilience.Levels
+	finds    *lookups
+	live     atomic.Pointer[live]
+	replace  sync.Mutex
 }
 
 // live is a policy in force.
@@ -57,21 +79,39 @@ func NewGuard(p *policy.Policy, cfg GuardConfig) (*Guard, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Guard{cfg: cfg, loss: &lossLog{log: cfg.Log, store: cfg.Store.Name}}
+	g := &Guard{cfg: cfg, loss: &lossLog{log: cfg.Log, store: cfg.Store.Name, next: cfg.Watch.Decisions}}
 	g.finds = newLookups(cfg.Store, cfg.Log)
-	if cfg.Store.Remote {
-		g.local = memstore.New(memstore.Config{Logger: cfg.Log})
-	}
+	g.join()
+	g.limiters = newLimiters(limitersConfig{
+		store: cfg.Store, live: g.fleet.Live, leases: cfg.Watch.Leases,
+		memory: memstore.Config{Logger: cfg.Log, Observer: cfg.Watch.Keys},
+	})
+	g.fleet.OnNote(g.hear)
 	if err := g.Replace(p, nil); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil
 }
 
+// join makes this process one of the fleet that shares the store, with the fleet's levels.
+func (g *Guard) join() {
+	store := g.cfg.Store
+	var board resilience.Board
+	if store.remote != nil {
+		board = store.remote
+	}
+	g.fleet = resilience.NewFleet(board, resilience.FleetConfig{ID: g.cfg.Instance, Logger: g.cfg.Log})
+	g.levels = resilience.NewLevels(resilience.LevelsConfig{
+		Fleet: g.fleet, Lost: store.Lost, LostWhy: store.whyLost, Observer: g.cfg.Watch.Levels, Logger: g.cfg.Log,
+	})
+}
+
 // Replace puts a policy in force in place of the one that is, from the next request on. It fails, and changes nothing, if the
 // policy needs what the store or the guard lacks, or if check refuses it; check, which may be nil, is asked last.
 func (g *Guard) Replace(p *policy.Policy, check func(*policy.Engine) error) error {
-	engine, err := policy.NewEngine(p, g.cfg.Store.Limiter, g.engineConfig(p))
+	g.replace.Lock()
+	defer g.replace.Unlock()
+	engine, err := policy.NewEngine(p, g.limiters.strict, g.engineConfig(p))
 	switch {
 	case err != nil && len(g.cfg.MarkKey) == 0 && marks(p):
 		return fmt.Errorf("%w; set HEADGATE_MARK_KEY", err)
@@ -83,19 +123,47 @@ func (g *Guard) Replace(p *policy.Policy, check func(*policy.Engine) error) erro
 		}
 	}
 	g.live.Store(&live{engine: engine, trusted: p.TrustedHeaders()})
+	g.limiters.renew()
+	g.follow(p)
+	if g.cfg.Watch.Rules != nil {
+		g.cfg.Watch.Rules(deciders(p))
+	}
 	return nil
+}
+
+// follow has the levels and the overload go by a policy.
+func (g *Guard) follow(p *policy.Policy) {
+	d := p.Degradation()
+	g.levels.SetPolicy(resilience.LevelsPolicy{Automatic: d.Automatic, DeniedDevices: d.DeniedDevices, For: d.For, RetryAfter: d.RetryAfter})
+	if g.cfg.Overload != nil {
+		g.cfg.Overload.SetThresholds(p.Overload().CPU, p.Overload().Memory)
+		g.cfg.Overload.SetPass(p.Overload().Pass)
+	}
 }
 
 // engineConfig is what every policy gets beside the store, and shares with the one before and the one after it.
 func (g *Guard) engineConfig(p *policy.Policy) policy.EngineConfig {
-	cfg := policy.EngineConfig{Observer: g.loss, Lookups: g.finds.of(p), MarkKey: g.cfg.MarkKey}
+	cfg := policy.EngineConfig{Observer: g.loss, Lookups: g.finds.of(p), MarkKey: g.cfg.MarkKey, Levels: g.levels}
+	if g.cfg.Overload != nil {
+		cfg.Overload = g.cfg.Overload
+	}
 	if old := g.live.Load(); old != nil {
 		cfg.Before = old.engine
 	}
-	if g.local != nil {
-		cfg.Fallback, cfg.Local = g.local, g.local
-	}
+	g.limiters.give(&cfg)
 	return cfg
+}
+
+// deciders are the names that verdicts of a policy can have for what decided.
+func deciders(p *policy.Policy) []string {
+	var names []string
+	for _, r := range p.Rules() {
+		names = append(names, r.Name)
+	}
+	for _, l := range slices.Concat(p.Deny(), p.Allow()) {
+		names = append(names, "list:"+l)
+	}
+	return names
 }
 
 // marks tells whether a rule of a policy marks requests.
@@ -114,22 +182,34 @@ func (g *Guard) Needs() []httpverdict.Need { return g.live.Load().engine.Needs()
 // Policy returns the policy in force.
 func (g *Guard) Policy() *policy.Policy { return g.live.Load().engine.Policy() }
 
+// LimitsInForce returns the limits of the policy in force as they are now.
+func (g *Guard) LimitsInForce() []policy.RuleLimits { return g.live.Load().engine.LimitsInForce() }
+
 // Waiting returns how many requests wait for their turn.
 func (g *Guard) Waiting() int { return g.live.Load().engine.Waiting() }
 
-// Close gives back what the guard holds.
+// Levels are the switches by which the service degrades.
+func (g *Guard) Levels() *resilience.Levels { return g.levels }
+
+// Instances returns how many processes share the store, this one among them, and how long ago that was known.
+func (g *Guard) Instances() (live int, age time.Duration) { return g.fleet.Live(), g.fleet.Age() }
+
+// Close gives back what the guard holds: what it has charged ahead, and its place in the fleet.
 func (g *Guard) Close() error {
 	g.finds.close()
-	if g.local == nil {
-		return nil
+	var err error
+	if g.limiters != nil {
+		err = g.limiters.close()
 	}
-	return g.local.Close()
+	return errors.Join(err, g.levels.Close(), g.fleet.Close())
 }
 
-// lossLog logs that the store fails, at most once in lossEvery however many requests notice.
+// lossLog logs that the store fails, at most once in lossEvery however many requests notice, and tells another observer of
+// everything.
 type lossLog struct {
 	log    *slog.Logger
 	store  string
+	next   policy.Observer // nil: nobody
 	failed atomic.Int64
 	said   atomic.Int64 // Unix nanoseconds
 }
@@ -137,16 +217,31 @@ type lossLog struct {
 const lossEvery = 5 * time.Second
 
 // Decided implements [policy.Observer].
-func (l *lossLog) Decided(string, string, time.Duration) {}
+func (l *lossLog) Decided(rule, verdict string, took time.Duration) {
+	if l.next != nil {
+		l.next.Decided(rule, verdict, took)
+	}
+}
 
 // ShadowDenied implements [policy.Observer].
-func (l *lossLog) ShadowDenied(string) {}
+func (l *lossLog) ShadowDenied(rule string) {
+	if l.next != nil {
+		l.next.ShadowDenied(rule)
+	}
+}
 
 // Shed implements [policy.Observer].
-func (l *lossLog) Shed(string) {}
+func (l *lossLog) Shed(priority string) {
+	if l.next != nil {
+		l.next.Shed(priority)
+	}
+}
 
 // StoreFailed implements [policy.Observer].
 func (l *lossLog) StoreFailed(code string, fallback bool) {
+	if l.next != nil {
+		l.next.StoreFailed(code, fallback)
+	}
 	l.failed.Add(1)
 	now, said := time.Now().UnixNano(), l.said.Load()
 	if now-said < int64(lossEvery) || !l.said.CompareAndSwap(said, now) {

@@ -31,6 +31,7 @@ var (
 	_ headgate.Slots     = (*lateStore)(nil)
 	_ headgate.Resetter  = (*lateStore)(nil)
 	_ headgate.Inspector = (*lateStore)(nil)
+	_ remoteStore        = (*lateStore)(nil)
 )
 
 func reachLate(cfg redisstore.Config, name string) *lateStore {
@@ -133,4 +134,28 @@ func (l *lateStore) Inspect(ctx context.Context, slot, key string) (headgate.Ins
 		return s.Inspect(ctx, slot, key)
 	}
 	return headgate.Inspection{}, away()
+}
+
+// Beat implements [resilience.Board].
+func (l *lateStore) Beat(ctx context.Context, id string, ttl time.Duration) (live int, notes map[string]string, err error) {
+	if s := l.store.Load(); s != nil {
+		return s.Beat(ctx, id, ttl)
+	}
+	return 0, nil, away()
+}
+
+// Note implements [resilience.Board].
+func (l *lateStore) Note(ctx context.Context, name, value string, ttl time.Duration) error {
+	if s := l.store.Load(); s != nil {
+		return s.Note(ctx, name, value, ttl)
+	}
+	return away()
+}
+
+// Probe implements [remoteStore].
+func (l *lateStore) Probe(ctx context.Context, node string) error {
+	if s := l.store.Load(); s != nil {
+		return s.Probe(ctx, node)
+	}
+	return away()
 }

@@ -22,7 +22,7 @@ func TestServeBeforeItsStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := start(t, ServeConfig{
-		Policy: writePolicy(t, twoAnHour), Upstream: service.URL, Store: StoreConfig{URL: url}, Admin: "127.0.0.1:0", AdminToken: "s3cret",
+		Policy: writePolicy(t, twoAnHour), Upstreams: []string{service.URL}, Store: StoreConfig{URL: url}, Admin: "127.0.0.1:0", AdminToken: "s3cret",
 	})
 	for i, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
 		if status, body := get(t, r.url); status != want {
@@ -55,7 +55,7 @@ func TestServeRefusedByItsStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = Serve(t.Context(), ServeConfig{
-		Policy: writePolicy(t, twoAnHour), Upstream: "http://127.0.0.1:9", Listen: "127.0.0.1:0", Store: StoreConfig{URL: url},
+		Policy: writePolicy(t, twoAnHour), Upstreams: []string{"http://127.0.0.1:9"}, Listen: "127.0.0.1:0", Store: StoreConfig{URL: url},
 	})
 	if err == nil || !strings.Contains(err.Error(), "the user name or the password is wrong") || strings.Contains(err.Error(), "hunter3") {
 		t.Errorf("got %v", err)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -16,10 +17,12 @@ type lookups struct {
 	log   *slog.Logger
 	http  *lookup.HTTP
 	redis *lateRedis // nil without
+	// gone tells that no node of the store's Redis is asked at the moment.
+	gone func() bool
 }
 
 func newLookups(store *Store, log *slog.Logger) *lookups {
-	l := &lookups{log: log, http: lookup.NewHTTP(lookup.HTTPConfig{})}
+	l := &lookups{log: log, http: lookup.NewHTTP(lookup.HTTPConfig{}), gone: store.gone}
 	if store.connect != nil {
 		l.redis = newLateRedis(store.connect)
 	}
@@ -36,8 +39,18 @@ func (l *lookups) of(p *policy.Policy) policy.Lookups {
 	if slices.ContainsFunc(p.Dimensions(), func(d policy.Dimension) bool { return d.Source == "redis" }) {
 		l.redis.current() // connects before the first request
 	}
-	ways.HashField = logged(l.redis.HashField, l.log, "redis")
+	ways.HashField = logged(l.hashField, l.log, "redis")
 	return ways
+}
+
+var errGone = errors.New("look-ups in Redis: it does not answer at the moment, and is not asked")
+
+// hashField reads a field of a hash. While the breakers keep requests from waiting for Redis, look-ups do not wait either.
+func (l *lookups) hashField(ctx context.Context, hash, field string) (value string, found bool, err error) {
+	if l.gone() {
+		return "", false, errGone
+	}
+	return l.redis.HashField(ctx, hash, field)
 }
 
 // close gives back what the look-ups hold; those under way fail.

@@ -74,7 +74,7 @@ func TestProxyProtocol(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(twoAnHour, "10.0.0.0/8", c.trusted, 1)
-			r := start(t, ServeConfig{Policy: writePolicy(t, text), Upstream: service.URL, ProxyProtocol: true})
+			r := start(t, ServeConfig{Policy: writePolicy(t, text), Upstreams: []string{service.URL}, ProxyProtocol: true})
 			for i, s := range c.says {
 				status, body := say(t, r.url, s.before)
 				if status != s.status || (status == http.StatusOK && body != s.body) {
@@ -91,7 +91,7 @@ func TestProxyProtocol(t *testing.T) {
 
 func TestProxyProtocolNeedsTrust(t *testing.T) {
 	err := Serve(t.Context(), ServeConfig{
-		Policy: writePolicy(t, "version: 1\nrules:\n  - {name: all, limits: [token_bucket 1/s]}\n"), Upstream: "http://127.0.0.1:9",
+		Policy: writePolicy(t, "version: 1\nrules:\n  - {name: all, limits: [token_bucket 1/s]}\n"), Upstreams: []string{"http://127.0.0.1:9"},
 		Listen: "127.0.0.1:0", ProxyProtocol: true,
 	})
 	var usage *UsageError

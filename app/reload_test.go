@@ -27,7 +27,7 @@ func serveFile(t *testing.T, text string, cfg ServeConfig) (r *running, file str
 	}))
 	t.Cleanup(service.Close)
 	hup = make(chan os.Signal)
-	cfg.Policy, cfg.Upstream, cfg.Admin, cfg.AdminToken, cfg.Reload = writePolicy(t, text), service.URL, "127.0.0.1:0", "s3cret", hup
+	cfg.Policy, cfg.Upstreams, cfg.Admin, cfg.AdminToken, cfg.Reload = writePolicy(t, text), []string{service.URL}, "127.0.0.1:0", "s3cret", hup
 	return start(t, cfg), cfg.Policy, hup
 }
 
@@ -73,7 +73,7 @@ func TestReloadByChange(t *testing.T) {
 	overwrite(t, file, listed)
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
 	defer service.Close()
-	r := start(t, ServeConfig{Policy: file, Upstream: service.URL})
+	r := start(t, ServeConfig{Policy: file, Upstreams: []string{service.URL}})
 	defer r.end(t)
 	for _, c := range []struct {
 		what   string
@@ -329,7 +329,7 @@ func TestReloadDone(t *testing.T) {
 	defer service.Close()
 	hup := make(chan os.Signal)
 	file := writePolicy(t, limited("concurrency 1 ttl=1h"))
-	r := start(t, ServeConfig{Policy: file, Upstream: service.URL, Reload: hup})
+	r := start(t, ServeConfig{Policy: file, Upstreams: []string{service.URL}, Reload: hup})
 	defer r.end(t)
 	slow := make(chan int)
 	go func() {

@@ -91,6 +91,7 @@ func reloads(t *testing.T, check func(*policy.Engine) error, test func(*reloadin
 		if err := r.begin(first, GuardConfig{Store: &Store{Limiter: mem, Name: "memory"}}); err != nil {
 			t.Fatal(err)
 		}
+		defer r.guard.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {

@@ -9,12 +9,14 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/headgate-io/headgate/gateway"
 	"github.com/headgate-io/headgate/policy"
+	"github.com/headgate-io/headgate/resilience"
 	"github.com/headgate-io/headgate/source/filesource"
 )
 
@@ -22,8 +24,8 @@ import (
 type ServeConfig struct {
 	// Policy is the file with the policy.
 	Policy string
-	// Upstream is the service that is guarded, as gateway.Config takes it.
-	Upstream string
+	// Upstreams are the servers of the service that is guarded, each as gateway.Config takes it.
+	Upstreams []string
 	// Listen is the address of the gateway.
 	Listen string
 	// TLSCert and TLSKey are files in PEM form; with both the gateway serves HTTPS, with neither HTTP.
@@ -78,6 +80,8 @@ type service struct {
 	cfg      ServeConfig
 	started  time.Time
 	store    *Store
+	overload *resilience.Overload
+	metrics  *serviceMetrics
 	reloader *reloader
 	gateway  *gateway.Gateway
 	server   *gateway.Server
@@ -110,12 +114,19 @@ func (s *service) build(ctx context.Context) error {
 		}
 		s.front = withProxyProtocol(s.front, func() *policy.Policy { return s.reloader.guard.Policy() })
 	}
-	s.cfg.Store.Log, s.cfg.Store.MayBeAway = s.cfg.Log, true
+	if s.metrics, err = newServiceMetrics(s); err != nil {
+		return err
+	}
+	s.overload = resilience.NewOverload(resilience.OverloadConfig{Observer: s.metrics.Resilience(), Logger: s.cfg.Log})
+	s.closers = append(s.closers, s.overload.Close)
+	s.cfg.Store.Log, s.cfg.Store.MayBeAway, s.cfg.Store.Watch = s.cfg.Log, true, s.metrics.storeWatch(s.cfg.Store.URL.redis != nil)
 	if s.store, err = OpenStore(ctx, s.cfg.Store); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.store.Close)
-	if err := s.reloader.begin(first, GuardConfig{Store: s.store, MarkKey: s.cfg.MarkKey, Log: s.cfg.Log}); err != nil {
+	if err := s.reloader.begin(first, GuardConfig{
+		Store: s.store, MarkKey: s.cfg.MarkKey, Overload: s.overload, Watch: s.metrics.guardWatch(s.store.Remote), Log: s.cfg.Log,
+	}); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.reloader.guard.Close)
@@ -134,7 +145,8 @@ func (s *service) check(e *policy.Engine) error {
 
 func (s *service) buildGateway() (err error) {
 	s.gateway, err = gateway.New(gateway.Config{
-		Upstream: s.cfg.Upstream, Decider: s.reloader.guard, Logger: s.cfg.Log, AccessLog: s.cfg.AccessLog,
+		Upstreams: s.cfg.Upstreams, Decider: s.reloader.guard, Logger: s.cfg.Log, AccessLog: s.cfg.AccessLog,
+		Observe: s.metrics.request,
 	})
 	if err != nil {
 		return &UsageError{err}
@@ -270,7 +282,7 @@ func (s *service) follow(ctx context.Context) {
 // runAdmin answers probes until the gateway has drained, so that they see it drain.
 func (s *service) runAdmin(ctx context.Context, drained <-chan struct{}) error {
 	srv := newAdminServer(adminConfig{
-		health: &s.health, status: s.status, token: s.token, loopback: isLoopback(s.admin.Addr()), log: s.cfg.Log,
+		health: &s.health, status: s.status, levels: s.reloader.guard.Levels(), metrics: s.metrics.Handler(), token: s.token, loopback: isLoopback(s.admin.Addr()), log: s.cfg.Log,
 	})
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(s.admin) }()
@@ -306,6 +318,6 @@ func (s *service) announce() {
 	if s.tokenFile != "" {
 		attrs = append(attrs, "admin_token_file", s.tokenFile)
 	}
-	s.cfg.Log.Info("headgate guards "+s.cfg.Upstream, attrs...)
+	s.cfg.Log.Info("headgate guards "+strings.Join(s.cfg.Upstreams, ", "), attrs...)
 	s.reloader.warn()
 }

@@ -50,7 +50,7 @@ func TestServeMarks(t *testing.T) {
 	}))
 	defer service.Close()
 	cfg := ServeConfig{
-		Policy: writePolicy(t, "version: 1\nrules:\n  - {name: all, limits: [fixed_window 1/1h], on_deny: {action: mark}}\n"), Upstream: service.URL,
+		Policy: writePolicy(t, "version: 1\nrules:\n  - {name: all, limits: [fixed_window 1/1h], on_deny: {action: mark}}\n"), Upstreams: []string{service.URL},
 		Listen: "127.0.0.1:0",
 	}
 	if err := Serve(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "set HEADGATE_MARK_KEY") {

@@ -155,7 +155,7 @@ func TestServeGuards(t *testing.T) {
 		fmt.Fprintf(w, "user=%q", r.Header.Get("X-User-Id"))
 	}))
 	defer service.Close()
-	r := start(t, ServeConfig{Policy: writePolicy(t, twoAnHour), Upstream: service.URL, Admin: "127.0.0.1:0"})
+	r := start(t, ServeConfig{Policy: writePolicy(t, twoAnHour), Upstreams: []string{service.URL}, Admin: "127.0.0.1:0"})
 	for i, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
 		status, body := get(t, r.url, "X-User-Id", "admin")
 		if status != want {
@@ -189,7 +189,7 @@ func TestServeTLS(t *testing.T) {
 	}
 	dir := t.TempDir()
 	cfg := ServeConfig{
-		Policy: writePolicy(t, twoAnHour), Upstream: service.URL,
+		Policy: writePolicy(t, twoAnHour), Upstreams: []string{service.URL},
 		TLSCert: filepath.Join(dir, "cert.pem"), TLSKey: filepath.Join(dir, "key.pem"),
 	}
 	for file, block := range map[string]*pem.Block{
@@ -230,7 +230,7 @@ func TestServeDrains(t *testing.T) {
 	}))
 	defer service.Close()
 	r := start(t, ServeConfig{
-		Policy: writePolicy(t, "version: 1\nrules: []\n"), Upstream: service.URL, Admin: "127.0.0.1:0", AdminToken: "s3cret",
+		Policy: writePolicy(t, "version: 1\nrules: []\n"), Upstreams: []string{service.URL}, Admin: "127.0.0.1:0", AdminToken: "s3cret",
 	})
 	answered := make(chan string, 1)
 	go func() {
@@ -295,15 +295,15 @@ func TestServeRefuses(t *testing.T) {
 		"odd admin":       {ServeConfig{Admin: "nowhere"}, `admin: "nowhere" is no address to listen on`, true},
 		"no policy":       {ServeConfig{Policy: "missing.yaml"}, "policy missing.yaml cannot be opened", true},
 		"bad policy":      {ServeConfig{Policy: writePolicy(t, "version: 1\nrulse: []\n")}, "policy.yaml:2:1: ", false},
-		"bad upstream":    {ServeConfig{Upstream: "ftp://x"}, `upstream "ftp://x" has no scheme out of`, true},
-		"secret upstream": {ServeConfig{Upstream: "http://me:hunter2@x"}, "has more than scheme, host, port and path", true},
+		"bad upstream":    {ServeConfig{Upstreams: []string{"ftp://x"}}, `upstream "ftp://x" has no scheme out of`, true},
+		"secret upstream": {ServeConfig{Upstreams: []string{"http://me:hunter2@x"}}, "has more than scheme, host, port and path", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.cfg.Policy == "" {
 				c.cfg.Policy = good
 			}
-			if c.cfg.Upstream == "" {
-				c.cfg.Upstream = "http://127.0.0.1:9"
+			if c.cfg.Upstreams == nil {
+				c.cfg.Upstreams = []string{"http://127.0.0.1:9"}
 			}
 			if c.cfg.Listen == "" {
 				c.cfg.Listen = "127.0.0.1:0"
@@ -335,7 +335,7 @@ func TestServeWithoutItsStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	trusting := strings.Replace(twoAnHour, "10.0.0.0/8", "127.0.0.0/8", 1)
-	r := start(t, ServeConfig{Policy: writePolicy(t, trusting), Upstream: service.URL, Store: StoreConfig{URL: url}})
+	r := start(t, ServeConfig{Policy: writePolicy(t, trusting), Upstreams: []string{service.URL}, Store: StoreConfig{URL: url}})
 	step := func(what, address string, want int) {
 		t.Helper()
 		if status, body := get(t, r.url, "X-Forwarded-For", address); status != want {

@@ -105,6 +105,10 @@ func (s *Store) Reset(ctx context.Context, slot, key string) error {
 	return err
 }
 
+// Forget drops what was charged ahead for a slot's key, and what is known of its denials, since it was reset elsewhere: none of
+// it is spent or given back. It is what a Reset does before it asks the upstream.
+func (s *Store) Forget(slot, key string) { s.drop(slot, key) }
+
 // drop forgets all that is held of a key, and gives nothing back.
 func (s *Store) drop(slot, key string) {
 	h := s.lookup(slot, key)

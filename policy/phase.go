@@ -41,6 +41,31 @@ func (e *Engine) baseOf(s *scratch, index int32) *variant {
 	return &p.variant
 }
 
+// RuleLimits is a rule with its own limits as they are now: schedules, ramps and warm-ups applied, overrides not.
+type RuleLimits struct {
+	Rule   string
+	Limits []headgate.Limit
+}
+
+// LimitsInForce returns the limits of the rules that decide or watch, in the order of the policy. It asks no store: a rule of
+// which no request has asked yet how far its warm-up is has its whole limits.
+func (e *Engine) LimitsInForce() []RuleLimits {
+	out := make([]RuleLimits, len(e.policy.rules))
+	for i := range e.policy.rules {
+		rule := &e.policy.rules[i]
+		out[i] = RuleLimits{rule.name, rule.base.limits}
+		if rule.plan == nil {
+			continue
+		}
+		var in time.Time
+		if f := &e.force[i]; rule.warm != "" && f.known.Load() {
+			in = time.UnixMicro(f.since.Load())
+		}
+		out[i].Limits, _, _ = rule.plan.At(e.now(), in)
+	}
+	return out
+}
+
 // force is since when a rule is in force with its limits and its warm-up, as the store has it.
 type force struct {
 	since  atomic.Int64 // µs since the Unix epoch by the clock of the engine, if known

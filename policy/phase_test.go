@@ -3,7 +3,9 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,4 +94,36 @@ func TestALostStoreStallsNobodyForLong(t *testing.T) {
 			t.Errorf("got %s", v.Limits[0].Limit)
 		}
 	})
+}
+
+// TestLimitsInForce: what is shown is what requests meet, whether or not a request has asked before.
+func TestLimitsInForce(t *testing.T) {
+	now := noon
+	e := mustEngine(t, preamble+`
+rules:
+  - {name: plain, limits: [token_bucket 1/s]}
+  - name: daily
+    limits: [token_bucket 10/s, fixed_window 100/1m]
+    schedule: [{daily: '13:00-14:00', limits: [token_bucket 20/s, fixed_window 200/1m]}]
+  - {name: warm, limits: [token_bucket 100/s], warmup: {from: 10%, over: 10m}}
+  - {name: off, mode: off, limits: [token_bucket 1/s]}
+`, newMemory(t), EngineConfig{Now: func() time.Time { return now }})
+	texts := func() string {
+		var all []string
+		for _, r := range e.LimitsInForce() {
+			all = append(all, fmt.Sprint(r.Rule, r.Limits))
+		}
+		return strings.Join(all, " ")
+	}
+	const base = "plain[token_bucket 1/s] daily[token_bucket 10/s fixed_window 100/1m] "
+	if got, want := texts(), base+"warm[token_bucket 100/s]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	e.Decide(t.Context(), request("GET /"))
+	if got, want := texts(), base+"warm[token_bucket 10/s]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if now = noon.Add(90 * time.Minute); !strings.Contains(texts(), "daily[token_bucket 20/s fixed_window 200/1m] warm[token_bucket 100/s]") {
+		t.Errorf("got %s", texts())
+	}
 }

@@ -38,14 +38,14 @@ func newServe(std streams) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.cfg.Policy, "policy", "", "file with the policy")
-	flags.StringVar(&s.cfg.Upstream, "upstream", "", "service to guard: http://HOST:PORT, https:// or h2c://")
+	flags.StringSliceVar(&s.cfg.Upstreams, "upstream", nil, "service to guard: http://HOST:PORT, https:// or h2c://; several servers of it with commas, or by more flags")
 	flags.StringVar(&s.store, "store", "memory", "where limits are counted: "+app.StoreForms)
 	flags.StringVar(&s.namespace, "namespace", "", "keeps users of one Redis apart (default "+app.DefaultNamespace+")")
 	flags.StringVar(&s.cfg.Listen, "listen", ":8080", "address of the gateway")
 	flags.StringVar(&s.cfg.TLSCert, "tls-cert", "", "file with the certificate, to serve HTTPS")
 	flags.StringVar(&s.cfg.TLSKey, "tls-key", "", "file with the key of the certificate")
 	flags.BoolVar(&s.cfg.ProxyProtocol, "proxy-protocol", false, "take the client's address from the PROXY protocol of the policy's trusted proxies")
-	flags.StringVar(&s.cfg.Admin, "admin", "", "address of /healthz, /readyz and /status, such as 127.0.0.1:9090 (default none)")
+	flags.StringVar(&s.cfg.Admin, "admin", "", "address of /healthz, /readyz, /status, /levels and /metrics, such as 127.0.0.1:9090 (default none)")
 	flags.StringVar(&s.cfg.AdminTokenFile, "write-admin-token", "", "file to write a generated admin token to (default one in the user's runtime folder)")
 	flags.DurationVar(&s.cfg.Drain, "drain", app.DefaultDrain, "how long requests under way may take to end when stopping")
 	flags.StringVar(&s.format, "log-format", "text", "text or json")
@@ -56,10 +56,10 @@ func newServe(std streams) *cobra.Command {
 
 func (s *serving) run(ctx context.Context, std streams) error {
 	cfg := &s.cfg
-	switch "" {
-	case cfg.Policy:
+	switch {
+	case cfg.Policy == "":
 		return usagef("--policy is missing; see headgate serve --help")
-	case cfg.Upstream:
+	case len(cfg.Upstreams) == 0:
 		return usagef("--upstream is missing; see headgate serve --help")
 	}
 	handler, err := logHandler(std, s.format, s.level)
