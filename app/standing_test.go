@@ -13,16 +13,19 @@ import (
 // eventually asks until the answer is good, and fails with the last one that was not.
 func eventually(t *testing.T, what string, good func() (ok bool, got any)) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	late := time.After(30 * time.Second)
 	for {
 		ok, got := good()
 		if ok {
 			return
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-late:
 			t.Fatalf("%s: it is still %+v", what, got)
+		case <-look.C:
 		}
-		time.Sleep(20 * time.Millisecond) // between two looks at servers that change by themselves
 	}
 }
 
