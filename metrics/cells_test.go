@@ -47,6 +47,22 @@ func TestHisto(t *testing.T) {
 	}
 }
 
+// Durations of any size are spread over the cells.
+func TestChance(t *testing.T) {
+	t.Parallel()
+	for _, unit := range []time.Duration{1, 100, time.Microsecond, 1024, time.Millisecond} {
+		var hit [maxCells]int
+		for i := range 1600 {
+			*cell(hit[:], chance(time.Duration(i)*unit))++
+		}
+		for c, n := range hit {
+			if n < 50 || n > 200 {
+				t.Errorf("in units of %v cell %d is used %d times of 1600", unit, c, n)
+			}
+		}
+	}
+}
+
 func BenchmarkDecided(b *testing.B) {
 	m := newMetrics(b, Config{})
 	names := make([]string, 1000)
@@ -57,15 +73,15 @@ func BenchmarkDecided(b *testing.B) {
 	v := m.Policy()
 	b.Run("one", func(b *testing.B) {
 		b.ReportAllocs()
-		for b.Loop() {
-			v.Decided("rule-500", "allow", 12*time.Microsecond)
+		for i := time.Duration(0); b.Loop(); i++ {
+			v.Decided("rule-500", "allow", 12*time.Microsecond+i)
 		}
 	})
 	b.Run("parallel", func(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				v.Decided("rule-500", "allow", 12*time.Microsecond)
+			for i := time.Duration(0); pb.Next(); i++ {
+				v.Decided("rule-500", "allow", 12*time.Microsecond+i)
 			}
 		})
 	})

@@ -35,7 +35,7 @@ func newPolicyView(r *rules) PolicyView {
 
 // Decided counts a request by the rule that decided, "" for none, and the kind of the verdict.
 func (v *PolicyView) Decided(rule, verdict string, took time.Duration) {
-	c := chance()
+	c := chance(took)
 	cell(v.rules.of(rule).decisions, c).n[verdictOf(verdict)].Add(1)
 	v.took.observe(positive(took), c)
 }
@@ -89,7 +89,7 @@ func newStoreView(r *rules) StoreView {
 
 // Call counts a script call on the wire: "" is no node, or no failure.
 func (v *StoreView) Call(node, script string, takes int, took time.Duration, code headgate.Code) {
-	c := chance()
+	c := chance(took)
 	v.calls.of(storeCall{node, script, string(code)}).add(1)
 	v.took.of(script).observe(positive(took), c)
 	if script == takeScript {
@@ -153,7 +153,7 @@ func (v *LeaseView) Leased(slot string, asked, granted int64, took time.Duration
 	s.leases[leaseAsked].add(uint64(max(0, asked)))
 	s.leases[leaseGranted].add(uint64(max(0, granted)))
 	v.calls.of(leaseCall{rule, code}).add(1)
-	v.took.observe(positive(took), chance())
+	v.took.observe(positive(took), chance(took))
 }
 
 // Returned counts units of a slot that were not spent.
@@ -230,7 +230,7 @@ func (v *GatewayView) Request(status int, verdict string, took, upstream time.Du
 		status = 0
 	}
 	v.answers.of(answer{uint16(status), uint8(verdictOf(verdict))}).add(1)
-	c := chance()
+	c := chance(took)
 	v.took.observe(positive(took), c)
 	if upstream > 0 {
 		v.upstream.observe(int64(upstream), c)

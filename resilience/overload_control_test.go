@@ -27,7 +27,7 @@ func TestControllerInvariants(t *testing.T) {
 				m.arrived[p] = arrivals.Draw(t, "arrived")
 			}
 			r := c.step(&m)
-			close := m.limits.memory < 1 && m.memory > m.limits.memory+(1-m.limits.memory)*2/3
+			near := m.limits.memory < 1 && m.memory > m.limits.memory+(1-m.limits.memory)*2/3
 			for _, f := range r.shed {
 				if !(f >= 0 && f <= 1) {
 					t.Fatalf("shed %v", r.shed)
@@ -36,7 +36,7 @@ func TestControllerInvariants(t *testing.T) {
 			switch {
 			case r.shed[Critical] > r.shed[Normal] || r.shed[Normal] > r.shed[Sheddable]:
 				t.Fatalf("the wrong ones first: %v", r.shed)
-			case r.shed[Critical] > 0 && !close:
+			case r.shed[Critical] > 0 && !near:
 				t.Fatalf("critical requests shed at memory %v of %v: %v", m.memory, m.limits.memory, r.shed)
 			case r.shed != [priorities]float64{} && (m.pass || !r.active):
 				t.Fatalf("shed %v, pass %v, active %v", r.shed, m.pass, r.active)

@@ -60,7 +60,6 @@ func TestOverloadMemoryForReal(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	runtime.KeepAlive(kept)
-	kept = nil
 	await(t, func() bool { return !o.Shed(Sheddable) && !o.Danger() && !o.Stats().Active }) // after a collection of its own accord
 }
 
