@@ -28,28 +28,27 @@ func (s *Store) Refund(ctx context.Context, charges []headgate.Charge, d *headga
 	if len(d.Outcomes) != len(charges) {
 		return newError(headgate.CodeInvalidCharge, nil, "the decision is not that of these charges")
 	}
-	var room [few]headgate.Charge
-	rest, more, whole := room[:0], false, true
+	a, _ := s.asks.Get().(*ask)
+	defer s.asks.Put(a)
+	defer a.reset()
+	here, more := false, false
 	for i := range charges {
 		c, r := charges[i], &d.Outcomes[i].Receipt
 		back := s.restore(&c, r)
 		c.Cost -= back
 		r.Charged -= back
-		whole = whole && back == 0
+		here = here || back > 0
 		more = more || c.Cost > 0 && (r.Charged > 0 || !CanLease(c.Limit))
-		rest = append(rest, c)
+		a.charges = append(a.charges, c)
 	}
-	if !more && !whole {
+	if here && !more {
 		return nil
 	}
 	refunder, ok := s.upstream.(headgate.Refunder)
 	if !ok {
 		return unsupported("refund")
 	}
-	if whole {
-		rest = charges
-	}
-	return refunder.Refund(ctx, rest, d)
+	return refunder.Refund(ctx, a.charges, d)
 }
 
 // restore puts what a charge would be given back into the leases that it may have been spent from.

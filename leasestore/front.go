@@ -29,6 +29,18 @@ func (f *front) find(slot, key string) *holding {
 	return nil
 }
 
+// find returns the holding of a key, nil if there is none. It may be one that was just swept.
+func (s *Store) find(slot, key string) *holding {
+	if h := s.front.find(slot, key); h != nil {
+		return h
+	}
+	h := s.lookup(slot, key)
+	if h != nil {
+		s.front.keep(h)
+	}
+	return h
+}
+
 func (f *front) keep(h *holding) { f.place(h.slot, h.key).Store(h) }
 
 // forget empties the place of a holding, if it is there, so that it does not outlive its key.

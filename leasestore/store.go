@@ -32,6 +32,7 @@ type Store struct {
 	refills chan struct{} // has room for one more if a refill may start
 	returns returns
 	figures figures
+	takings sync.Pool // of *taking
 	asks    sync.Pool // of *ask, for takes of which a part is in hand
 
 	// life ends the calls in the background, stop the sweeper.
@@ -60,6 +61,7 @@ func New(upstream headgate.Limiter, cfg Config) *Store {
 	s := &Store{upstream: upstream, cfg: cfg.withDefaults(), base: time.Now(), table: xsync.NewMap[identity, *holding]()}
 	s.refills = make(chan struct{}, s.cfg.MaxRefills)
 	s.returns.wake = make(chan struct{}, 1)
+	s.takings.New = func() any { return new(taking) }
 	s.asks.New = func() any { return new(ask) }
 	s.stop = make(chan struct{})
 	s.life, s.end = context.WithCancel(context.Background())
@@ -150,16 +152,12 @@ func (s *Store) close() error {
 
 // hold finds what is held of a key, and makes it if there is room; nil if there is none. It may be one that was just swept.
 func (s *Store) hold(slot, key string) *holding {
-	if h := s.front.find(slot, key); h != nil {
-		return h
-	}
-	h, ok := s.table.Load(identity{slot, key})
-	if !ok {
-		if h = s.add(slot, key); h == nil {
-			return nil
+	h := s.find(slot, key)
+	if h == nil {
+		if h = s.add(slot, key); h != nil {
+			s.front.keep(h)
 		}
 	}
-	s.front.keep(h)
 	return h
 }
 

@@ -25,12 +25,9 @@ func (s *Store) takeOne(c *headgate.Charge, d *headgate.Decision) bool {
 	if c.Mode != headgate.Pay || c.Cost <= 0 || c.Lockout != nil || c.Holder != "" {
 		return false
 	}
-	h := s.front.find(c.Slot, c.Key)
+	h := s.find(c.Slot, c.Key)
 	if h == nil {
-		if h = s.lookup(c.Slot, c.Key); h == nil {
-			return false
-		}
-		s.front.keep(h)
+		return false
 	}
 	l := h.current.Load()
 	if l == nil || l.limit != c.Limit {
@@ -53,6 +50,74 @@ func (s *Store) takeOne(c *headgate.Charge, d *headgate.Decision) bool {
 		s.refill(h)
 	}
 	return true
+}
+
+// few is the number of charges up to which a take works on the stack.
+const few = 8
+
+// takeFew is takeOne for several charges, which are valid.
+func (s *Store) takeFew(charges []headgate.Charge, d *headgate.Decision) bool {
+	if len(charges) > few {
+		return false
+	}
+	var room [few]spending
+	spent := room[:0]
+	for i := range charges {
+		c := &charges[i]
+		one, ok := s.spend(c)
+		if !ok {
+			putAllBack(charges, spent)
+			return false
+		}
+		spent = append(spent, one)
+	}
+	now := s.now()
+	for i := range spent {
+		if now >= spent[i].from.deadline {
+			putAllBack(charges, spent)
+			return false
+		}
+	}
+	d.Reset(len(charges))
+	for i := range spent {
+		l := spent[i].from
+		l.outcome(charges[i].Cost, spent[i].left, now, &d.Outcomes[i])
+		if low := l.low.Load(); spent[i].left < low && l.low.CompareAndSwap(low, -1) {
+			s.refill(spent[i].of)
+		}
+	}
+	d.Conclude(charges)
+	return true
+}
+
+// spending is what a charge has taken from a current lease.
+type spending struct {
+	of   *holding
+	from *lease
+	left int64
+}
+
+// spend takes what a charge costs from the current lease of its key, if that has it; whether it is dead is still to be seen.
+func (s *Store) spend(c *headgate.Charge) (one spending, ok bool) {
+	if c.Mode != headgate.Pay || c.Cost <= 0 || c.Lockout != nil {
+		return one, false
+	}
+	if one.of = s.find(c.Slot, c.Key); one.of == nil {
+		return one, false
+	}
+	if one.from = one.of.current.Load(); one.from == nil || one.from.limit != c.Limit {
+		return one, false
+	}
+	one.left, ok = one.from.take(c.Cost)
+	return one, ok
+}
+
+// putAllBack puts back what was taken a moment ago. What finds its lease retired is lost.
+func putAllBack(charges []headgate.Charge, spent []spending) {
+	for i := range spent {
+		spent[i].from.restore(charges[i].Cost)
+		spent[i].of.more.Store(true) // it may be the current one no longer
+	}
 }
 
 // refuse denies the charge if that is known to be right without a call. l is the current lease, nil if it is none for this

@@ -7,13 +7,9 @@ import (
 	headgate "github.com/headgate-io/headgate"
 )
 
-const (
-	// few is the number of charges up to which a take works on the stack.
-	few = 8
-	// rounds is how often a take tries to be served from leases: each time it waits for a call or makes one. After that its charges
-	// go to the upstream as they are, so that it ends.
-	rounds = 5
-)
+// rounds is how often a take tries to be served from leases: each time it waits for a call or makes one. After that its charges
+// go to the upstream as they are, so that it ends.
+const rounds = 5
 
 // step is where a charge stands within a take.
 type step uint8
@@ -71,8 +67,11 @@ func (s *Store) takeAll(ctx context.Context, charges []headgate.Charge, d *headg
 	if err := headgate.Validate(charges); err != nil {
 		return err
 	}
-	var room [few]want
-	t := taking{s: s, wants: room[:0]}
+	if len(charges) > 1 && s.takeFew(charges, d) {
+		return nil
+	}
+	t, _ := s.takings.Get().(*taking)
+	t.s = s
 	for i := range charges {
 		w := want{c: &charges[i]}
 		if leasable(w.c) {
@@ -80,7 +79,11 @@ func (s *Store) takeAll(ctx context.Context, charges []headgate.Charge, d *headg
 		}
 		t.wants = append(t.wants, w)
 	}
-	return t.run(ctx, charges, d)
+	err := t.run(ctx, charges, d)
+	clear(t.wants)
+	t.wants = t.wants[:0]
+	s.takings.Put(t)
+	return err
 }
 
 // admit refuses calls that must not begin.
@@ -96,9 +99,9 @@ func (s *Store) admit(ctx context.Context) error {
 
 func (t *taking) run(ctx context.Context, charges []headgate.Charge, d *headgate.Decision) error {
 	for round := 1; ; round++ {
-		worst := t.look(round < rounds)
+		worst, at := t.look(round < rounds)
 		var err error
-		switch worst.step {
+		switch at {
 		case denied:
 			t.undo()
 			t.release(nil)
@@ -129,10 +132,10 @@ func (t *taking) run(ctx context.Context, charges []headgate.Charge, d *headgate
 	}
 }
 
-// look finds out where the charges stand and returns the one that decides what is to be done now. Units of those that are
-// served are in the take's hand then. Unless it may claim keys for calls, charges that need one go to the upstream as they are.
-func (t *taking) look(claim bool) (worst *want) {
-	worst = &want{}
+// look finds out where the charges stand and returns the one that decides what is to be done now, and where it stands. Units of
+// those that are served are in the take's hand then. Unless it may claim keys for calls, charges that need one go to the upstream
+// as they are.
+func (t *taking) look(claim bool) (worst *want, at step) {
 	for i := range t.wants {
 		w := &t.wants[i]
 		if w.h == nil {
@@ -145,19 +148,19 @@ func (t *taking) look(claim bool) (worst *want) {
 				break
 			}
 		}
-		if w.step > worst.step {
-			worst = w
+		if w.step > at {
+			worst, at = w, w.step
 		}
 		claim = claim && (w.step < denied || w.step > waits)
 	}
 	for _, ends := range [...]step{denied, failed} {
 		for i := range t.wants {
 			if t.wants[i].step == ends {
-				return &t.wants[i]
+				return &t.wants[i], ends
 			}
 		}
 	}
-	return worst
+	return worst, at
 }
 
 // stand finds out where one charge stands. It reports false if its holding is no longer that of its key.
