@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,10 @@ func main() {
 
 // allSections are the sections in the order in which they are printed.
 func allSections() []section {
-	return []section{inProcess(), onRedis(128), onRedis(1), severalLimits(), gatewayOverhead(), memoryInProcess(), memoryInRedis()}
+	return []section{
+		inProcess(), onRedis(128), onRedis(1), severalLimits(), gatewayOverhead(), memoryInProcess(), memoryInRedis(),
+		leasesInProcess(), leasesOnRedis(),
+	}
 }
 
 func run(args []string, stdout, stderr io.Writer) error {
@@ -78,7 +82,9 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	var o options
 	names := make([]string, 0, 8)
 	for _, s := range allSections() {
-		names = append(names, s.Name)
+		if !slices.Contains(names, s.Name) {
+			names = append(names, s.Name)
+		}
 	}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)

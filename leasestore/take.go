@@ -22,7 +22,7 @@ func (s *Store) Take(ctx context.Context, charges []headgate.Charge, d *headgate
 // takeOne is the common take, of one charge that pays. It reports false, and has done nothing, if it takes more than a look
 // at what is in hand. What is in hand was valid once, so a charge that fits it is.
 func (s *Store) takeOne(c *headgate.Charge, d *headgate.Decision) bool {
-	if c.Mode != headgate.Pay || c.Cost <= 0 || c.Lockout != nil || c.Holder != "" {
+	if c.Mode != headgate.Pay || c.Cost <= 0 || c.Lockout != nil || len(c.Holder) > headgate.MaxHolder {
 		return false
 	}
 	h := s.find(c.Slot, c.Key)
