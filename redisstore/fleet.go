@@ -42,14 +42,15 @@ const keyFleet = '@'
 // maxAside bounds the calls that go past the queue and have not come back.
 const maxAside = 8
 
-// Beat says that an instance lives, for ttl from now, 1 ms to MaxInstanceTTL, rounded up to the ms. It returns how many do, this
-// one counted, and all notes there are. The id is 1 to MaxNoteName bytes of any kind, and two instances must not share one. The time is
+// Beat says that an instance lives, for ttl from now, at most MaxInstanceTTL, rounded up to the ms; with a ttl of 0 or less, that it
+// has gone. It returns how many live, this one counted unless it has gone, and all notes there are. The id is 1 to MaxNoteName bytes of any kind, and two instances must not share one. The time is
 // that of Redis.
 //
 // It goes past the queue of takes, and waits for Config.Timeout at most. Its codes: those of a take; CodeOverloaded also if
 // MaxInstances live already; CodeInvalidCharge for an argument that is out of bounds.
 func (s *Store) Beat(ctx context.Context, id string, ttl time.Duration) (live int, notes map[string]string, err error) {
-	if err := checkNote("an instance", id, ttl, time.Millisecond, MaxInstanceTTL); err != nil {
+	ttl = max(ttl, 0)
+	if err := checkNote("an instance", id, ttl, MaxInstanceTTL); err != nil {
 		return 0, nil, s.fail(err)
 	}
 	reply, failed := s.meet(ctx, fleetLives, MaxInstances, id, "", ttl)
@@ -67,7 +68,7 @@ func (s *Store) Beat(ctx context.Context, id string, ttl time.Duration) (live in
 // stays. An empty value removes it. There are MaxNotes at most, of MaxNoteName and MaxNoteValue bytes of any kind. It waits and fails
 // as Beat does.
 func (s *Store) Note(ctx context.Context, name, value string, ttl time.Duration) error {
-	err := checkNote("a note", name, ttl, 0, MaxNoteTTL)
+	err := checkNote("a note", name, ttl, MaxNoteTTL)
 	if err == nil && len(value) > MaxNoteValue {
 		err = newError(headgate.CodeInvalidCharge, nil, "the value of a note has %d bytes; %d are allowed", len(value), MaxNoteValue)
 	}
@@ -78,12 +79,12 @@ func (s *Store) Note(ctx context.Context, name, value string, ttl time.Duration)
 	return s.fail(err)
 }
 
-func checkNote(what, name string, ttl, least, most time.Duration) *headgate.Error {
+func checkNote(what, name string, ttl, most time.Duration) *headgate.Error {
 	switch {
 	case name == "" || len(name) > MaxNoteName:
 		return newError(headgate.CodeInvalidCharge, nil, "the name of %s has %d bytes; 1 to %d are allowed", what, len(name), MaxNoteName)
-	case ttl < least || ttl > most:
-		return newError(headgate.CodeInvalidCharge, nil, "the ttl %s of %s is outside %s to %s", ttl, what, least, most)
+	case ttl < 0 || ttl > most:
+		return newError(headgate.CodeInvalidCharge, nil, "the ttl %s of %s is outside 0 to %s", ttl, what, most)
 	}
 	return nil
 }

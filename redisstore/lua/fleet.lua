@@ -4,7 +4,7 @@
 -- KEYS     1 who lives: a sorted set of names by when each will be taken for dead; 2 the notes: a sorted set of name length B,
 --          name, value, by when each ends, or +inf. Both in ms since 1970.
 -- ARGV[1]  little endian, no padding: what B (1 an instance lives, 2 a note is put down, or removed if its value is empty), ttl
---          I6 (ms; of a note 0: it stays), longest I6 (ms: no instance has a longer ttl), keep I6 (ms: notes that stay outlive
+--          I6 (ms; 0: the instance has gone, or the note stays), longest I6 (ms: no instance has a longer ttl), keep I6 (ms: notes that stay outlive
 --          the last call by it), most I4 (of instances or notes), name: length B, bytes; value: the rest.
 --
 -- Returns B: 0 done, 1 there is no room, 64 a key is of a foreign type and nothing ran; then, if an instance lives, how many
@@ -31,6 +31,10 @@ end
 local function lives()
   call('ZREMRANGEBYSCORE', live, '-inf', ms(now))
   call('ZREMRANGEBYSCORE', live, '(' .. ms(now + longest), '+inf') -- the clock was set back: who lives will say so again
+  if ttl == 0 then
+    call('ZREM', live, name)
+    return 0
+  end
   if not call('ZSCORE', live, name) and call('ZCOUNT', live, '-inf', '+inf') >= most then return 1 end
   call('ZADD', live, ms(now + ttl), name)
   call('PEXPIRE', live, ms(longest))
