@@ -34,11 +34,6 @@ type LimiterObserver interface {
 	FellBack(code string)
 }
 
-// nowhere is told and does nothing.
-type nowhere struct{}
-
-func (nowhere) FellBack(string) {}
-
 // Limiter asks a store, and where that fails, or has failed so often that its breaker is open, a local limiter at once, by this
 // instance's part of every limit: store, breaker and fallback in one, for a program that has no policy.
 //
@@ -70,9 +65,6 @@ const ownNode = ""
 // NewLimiter returns a limiter over a store that may fail and a local one that does not: a memstore.Store is one. Both stay the
 // caller's to close, after the limiter.
 func NewLimiter(store, local headgate.Limiter, cfg LimiterConfig) *Limiter {
-	if cfg.Observer == nil {
-		cfg.Observer = nowhere{}
-	}
 	l := &Limiter{shared: &shared{cfg: cfg, slots: slotsAway{born: time.Now()}}, store: store, local: NewShare(local, cfg.Live)}
 	if cfg.Breakers == nil {
 		probe := cfg.Probe
@@ -113,7 +105,7 @@ func (l *Limiter) Lost() bool {
 }
 
 // barred tells that the store is not to be asked.
-func (l *Limiter) barred() bool { return l.breakers != nil && l.breakers.Open(ownNode) }
+func (l *Limiter) barred() bool { return l.breakers != nil && l.breakers.Lost() }
 
 // Take implements [headgate.Limiter].
 func (l *Limiter) Take(ctx context.Context, charges []headgate.Charge, d *headgate.Decision) error {
@@ -145,21 +137,22 @@ func (l *Limiter) askStore(ctx context.Context, charges []headgate.Charge, d *he
 }
 
 func (l *Limiter) takeLocally(ctx context.Context, charges []headgate.Charge, d *headgate.Decision, code headgate.Code) error {
-	if ctx.Err() != nil {
-		if errors.Is(ctx.Err(), context.Canceled) {
-			d.Reset(0)
-			return &headgate.Error{Code: headgate.CodeTimeout, Charge: -1, Message: "resilience: not begun", Err: context.Cause(ctx)}
-		}
-		ctx = context.WithoutCancel(ctx) // the deadline may be what failed the store; memory needs no time
+	err := l.local.Take(ctx, charges, d)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) { // which may be what failed the store; memory needs no time
+		err = l.local.Take(context.WithoutCancel(ctx), charges, d)
 	}
-	if err := l.local.Take(ctx, charges, d); err != nil {
+	if err != nil {
 		return err
 	}
-	l.cfg.Observer.FellBack(string(code))
+	if l.cfg.Observer != nil {
+		l.cfg.Observer.FellBack(string(code))
+	}
 	for i := range d.Outcomes {
 		if r := &d.Outcomes[i].Receipt; r.Charged > 0 {
 			r.Mark ^= math.MinInt64
-			l.slots.taken(charges[i].Limit)
+			if c, ok := charges[i].Limit.(headgate.Concurrency); ok {
+				l.slots.taken(c.TTL())
+			}
 		}
 	}
 	return nil
@@ -258,14 +251,10 @@ type slotsAway struct {
 	until atomic.Int64 // in nanoseconds since born
 }
 
-// taken notes a charge that was taken locally.
-func (s *slotsAway) taken(l headgate.Limit) {
-	c, ok := l.(headgate.Concurrency)
-	if !ok {
-		return
-	}
+// taken notes a slot that was taken or renewed locally.
+func (s *slotsAway) taken(ttl time.Duration) {
 	const most = 100 * 365 * 24 * time.Hour // together with the age of a process it fits
-	until := int64(time.Since(s.born) + min(c.TTL(), most))
+	until := int64(time.Since(s.born) + min(ttl, most))
 	for {
 		old := s.until.Load()
 		if old >= until || s.until.CompareAndSwap(old, until) {

@@ -13,9 +13,11 @@ func (l *Limiter) Renew(ctx context.Context, c *headgate.Charge) (alive bool, er
 		return false, unsupported("renew a slot")
 	}
 	if l.slots.any() {
-		if alive, err := l.local.Renew(ctx, c); err != nil || alive {
-			l.slots.taken(c.Limit)
-			return alive, err
+		if alive, err := l.local.Renew(ctx, c); err != nil {
+			return false, err
+		} else if limit, ok := c.Limit.(headgate.Concurrency); alive && ok {
+			l.slots.taken(limit.TTL())
+			return true, nil
 		}
 	}
 	if l.barred() {

@@ -443,6 +443,7 @@ func BenchmarkLimiterLost(b *testing.B) {
 		}
 	}
 	p.store.fail(failure(headgate.CodeUnavailable))
+	p.cfg.Observer = nil
 	for !p.Lost() {
 		_ = p.Take(context.Background(), charges, &d)
 	}

@@ -46,30 +46,37 @@ func NewShare(local headgate.Limiter, live func() int) *Share {
 const few = 8
 
 // list is room for the charges of one call with their limits divided. It is pooled: a slice on the stack would escape to the
-// local limiter.
+// local limiter. It keeps its charges until it is used again or the pool is emptied.
 type list struct {
-	charges []headgate.Charge
-	first   [few]headgate.Charge
+	first [few]headgate.Charge
+	more  []headgate.Charge // instead of first, of many
+	// last are the divisions that the first charges of the last call met, which those of the next often meet as well.
+	last [few]*divided
 }
 
-// divided returns the charges with the n-th parts of their limits, in a list to be given back.
-func (s *Share) divided(charges []headgate.Charge, n int) *list {
-	l := s.lists.Get().(*list)
-	if l.charges == nil {
-		l.charges = l.first[:0]
+// divide writes the charges with the n-th parts of their limits into the list.
+func (l *list) divide(p *parts, charges []headgate.Charge, n int) []headgate.Charge {
+	if len(charges) > few {
+		l.more = append(l.more[:0], charges...)
+		for i := range l.more {
+			l.more[i].Limit = p.of(l.more[i].Limit, n)
+		}
+		return l.more
 	}
-	l.charges = append(l.charges[:0], charges...)
-	for i := range l.charges {
-		c := &l.charges[i]
-		c.Limit = s.parts.of(c.Limit, n)
+	for i := range charges {
+		c := &l.first[i]
+		*c = charges[i]
+		if !l.last[i].is(c.Limit, n) {
+			l.last[i] = p.find(c.Limit, n)
+		}
+		c.Limit = l.last[i].part
 	}
-	return l
+	return l.first[:len(charges)]
 }
 
-// back gives a list back, without the texts of its charges.
+// back gives a list back.
 func (s *Share) back(l *list) {
-	clear(l.charges)
-	if cap(l.charges) <= headgate.MaxCharges {
+	if cap(l.more) <= headgate.MaxCharges {
 		s.lists.Put(l)
 	}
 }
@@ -80,8 +87,8 @@ func (s *Share) Take(ctx context.Context, charges []headgate.Charge, d *headgate
 	if n <= 1 {
 		return s.local.Take(ctx, charges, d)
 	}
-	l := s.divided(charges, n)
-	err := s.local.Take(ctx, l.charges, d)
+	l := s.lists.Get().(*list)
+	err := s.local.Take(ctx, l.divide(s.parts, charges, n), d)
 	s.back(l)
 	return err
 }
@@ -92,9 +99,9 @@ func (s *Share) Refund(ctx context.Context, charges []headgate.Charge, d *headga
 	if !ok {
 		return unsupported("refund")
 	}
-	l := s.divided(charges, s.live())
+	l := s.lists.Get().(*list)
 	defer s.back(l)
-	return refunder.Refund(ctx, l.charges, d)
+	return refunder.Refund(ctx, l.divide(s.parts, charges, s.live()), d)
 }
 
 // Renew implements [headgate.Slots].

@@ -23,23 +23,31 @@ type divided struct {
 
 // of returns Divide(l, n).
 func (p *parts) of(l headgate.Limit, n int) headgate.Limit {
-	if n <= 1 || l == nil {
+	if n <= 1 {
 		return l
+	}
+	return p.find(l, n).part
+}
+
+// find returns the division of a limit, made if need be.
+func (p *parts) find(l headgate.Limit, n int) *divided {
+	if l == nil {
+		return &divided{whole: l, part: l, n: n}
 	}
 	at := placeOf(l)
 	first := p.kept[at].Load()
 	if first.is(l, n) {
-		return first.part
+		return first
 	}
 	if second := p.kept[at^1].Load(); second.is(l, n) {
-		return second.part
+		return second
 	}
 	if first != nil && first.n == n {
 		at ^= 1
 	}
 	d := &divided{whole: l, part: Divide(l, n), n: n}
 	p.kept[at].Store(d)
-	return d.part
+	return d
 }
 
 func (d *divided) is(l headgate.Limit, n int) bool { return d != nil && d.n == n && d.whole == l }
