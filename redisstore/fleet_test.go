@@ -124,11 +124,17 @@ func TestHostileIDs(t *testing.T) {
 			}
 		}
 	}
+	for i, id := range ids { // and goes, whatever it is called
+		for range 2 {
+			if live, _ := beat(t, s, id, time.Duration(-i)); live != len(ids)-i-1 {
+				t.Errorf("%q has gone: %d live, want %d", id, live, len(ids)-i-1)
+			}
+		}
+	}
 	long := strings.Repeat("x", redisstore.MaxNoteName+1)
 	for name, do := range map[string]func() error{
 		"no id":             func() error { _, _, err := s.Beat(t.Context(), "", time.Minute); return err },
 		"a long id":         func() error { _, _, err := s.Beat(t.Context(), long, time.Minute); return err },
-		"no ttl":            func() error { _, _, err := s.Beat(t.Context(), "i", 0); return err },
 		"a long ttl":        func() error { _, _, err := s.Beat(t.Context(), "i", redisstore.MaxInstanceTTL+1); return err },
 		"no name":           func() error { return s.Note(t.Context(), "", "v", 0) },
 		"a long name":       func() error { return s.Note(t.Context(), long, "v", 0) },
