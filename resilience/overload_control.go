@@ -132,7 +132,7 @@ func (c *controller) move(m *measure, danger bool) {
 			factor = 1 - maxCut
 		}
 	case c.cpu < low && m.cpu < low:
-		factor = 1 + min((low/max(c.cpu, 0.05)-1)/2, maxRaise)
+		factor = 1 + min((low/max(c.cpu, low/10)-1)/2, maxRaise)
 	}
 	if factor == 1 {
 		return

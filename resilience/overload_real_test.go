@@ -76,7 +76,7 @@ func TestOverloadForReal(t *testing.T) {
 	if !inChild(t) {
 		return
 	}
-	o := NewOverload(OverloadConfig{CPU: 0.25, Memory: 1, Interval: 100 * time.Millisecond})
+	o := NewOverload(OverloadConfig{CPU: 0.05, Memory: 1, Interval: 100 * time.Millisecond})
 	defer o.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	var burning sync.WaitGroup
