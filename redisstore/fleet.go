@@ -53,7 +53,7 @@ func (s *Store) Beat(ctx context.Context, id string, ttl time.Duration) (live in
 	if err := checkNote("an instance", id, ttl, MaxInstanceTTL); err != nil {
 		return 0, nil, s.fail(err)
 	}
-	reply, failed := s.meet(ctx, fleetLives, MaxInstances, id, "", ttl)
+	reply, failed := s.meet(ctx, meeting{what: fleetLives, most: MaxInstances, name: id, ttl: ttl})
 	if failed != nil {
 		return 0, nil, s.fail(failed)
 	}
@@ -75,7 +75,7 @@ func (s *Store) Note(ctx context.Context, name, value string, ttl time.Duration)
 	if err != nil {
 		return s.fail(err)
 	}
-	_, err = s.meet(ctx, fleetNote, MaxNotes, name, value, ttl)
+	_, err = s.meet(ctx, meeting{what: fleetNote, most: MaxNotes, name: name, value: value, ttl: ttl})
 	return s.fail(err)
 }
 
@@ -89,24 +89,36 @@ func checkNote(what, name string, ttl, most time.Duration) *headgate.Error {
 	return nil
 }
 
-// meet runs fleet.lua and returns its reply, if it says that it is done.
-func (s *Store) meet(ctx context.Context, what byte, most int, name, value string, ttl time.Duration) (string, *headgate.Error) {
-	arg := make([]byte, 0, 32+len(name)+len(value))
-	arg = append(arg, what)
-	for _, d := range [...]time.Duration{ttl, MaxInstanceTTL, MaxNoteTTL} {
+// meeting is what fleet.lua is asked.
+type meeting struct {
+	what        byte
+	most        int // of what there may be
+	name, value string
+	ttl         time.Duration
+}
+
+// arg is the argument of fleet.lua.
+func (m *meeting) arg() []byte {
+	arg := make([]byte, 0, 32+len(m.name)+len(m.value))
+	arg = append(arg, m.what)
+	for _, d := range [...]time.Duration{m.ttl, MaxInstanceTTL, MaxNoteTTL} {
 		arg = putUint(arg, uint64((d+time.Millisecond-1)/time.Millisecond), 6)
 	}
-	arg = append(putUint(arg, uint64(most), 4), byte(len(name)))
-	arg = append(append(arg, name...), value...)
+	arg = append(putUint(arg, uint64(m.most), 4), byte(len(m.name)))
+	return append(append(arg, m.name...), m.value...)
+}
+
+// meet runs fleet.lua and returns its reply, if it says that it is done.
+func (s *Store) meet(ctx context.Context, m meeting) (string, *headgate.Error) {
 	prefix := s.names.prefixes[0] + string(keyFleet)
-	reply, err := s.aside(ctx, &s.lanes[0], s.scripts.fleet, &raw{keys: []string{prefix + "live", prefix + "notes"}, arg: arg})
+	reply, err := s.aside(ctx, &s.lanes[0], s.scripts.fleet, &raw{keys: []string{prefix + "live", prefix + "notes"}, arg: m.arg()})
 	switch {
 	case err != nil:
 		return "", err
 	case reply == "":
 		return "", badReply()
 	case reply[0] == fleetNoRoom:
-		return "", newError(headgate.CodeOverloaded, nil, "there is no room for another; %d are allowed", most)
+		return "", newError(headgate.CodeOverloaded, nil, "there is no room for another; %d are allowed", m.most)
 	case reply[0] == replyForeign:
 		return "", newError(headgate.CodeUnavailable, nil, "a key of this namespace holds another program's data; nothing was done")
 	case reply[0] != fleetDone:
