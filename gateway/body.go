@@ -29,9 +29,10 @@ type pacedBody struct {
 	mu     sync.Mutex
 	latest time.Time // when the read that is under way must end, zero if none is
 	over   bool
-	came   int64 // bytes that were read
-	whole  bool  // whether all of it has been read
-	err    error // why the body could not be read, nil for none
+	came   int64     // bytes that were read
+	whole  bool      // whether all of it has been read
+	at     time.Time // when that was
+	err    error     // why the body could not be read, nil for none
 }
 
 // openBody gives a request that has a body its pace.
@@ -118,7 +119,7 @@ func (b *pacedBody) ended(n int, err error) {
 		b.err = err
 		return
 	}
-	b.whole = true
+	b.whole, b.at = true, time.Now()
 	_ = b.setLimit(time.Time{})
 	if !b.ahead {
 		b.passTrailers()
@@ -174,6 +175,16 @@ func (b *pacedBody) sent() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.whole
+}
+
+// slow tells whether the body has taken more than a tenth of the time since then, or has not ended; a nil body has not.
+func (b *pacedBody) slow(since time.Time) bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.whole || b.at.Sub(since) > time.Since(since)/10
 }
 
 // lingering is how long net/http may wait for what is left of a body once the answer is known.

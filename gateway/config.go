@@ -37,6 +37,8 @@ type Config struct {
 	Upstreams []string
 	// Ejection says when an upstream that fails gets no more requests, and when it gets some again.
 	Ejection Ejection
+	// Adaptive bounds the requests at each upstream by what it turns out to take; nil for no such bound.
+	Adaptive *Adaptive
 	// UpstreamChanged, if set, is told that an upstream is ejected or has come back, and why. The calls come one after the
 	// other in the order of the changes, and hold up what they are told of: it must not block.
 	UpstreamChanged func(upstream string, ejected bool, why string)
@@ -111,6 +113,10 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Stall, DefaultStall)
 	setDefault(&c.MinRate, DefaultMinRate)
 	c.Ejection = c.Ejection.withDefaults()
+	if c.Adaptive != nil {
+		own := c.Adaptive.withDefaults()
+		c.Adaptive = &own
+	}
 	if c.Random == nil {
 		c.Random = rand.Float64
 	}
@@ -139,6 +145,11 @@ func (c *Config) validate() error {
 	}
 	if err := c.Ejection.validate(); err != nil {
 		return err
+	}
+	if c.Adaptive != nil {
+		if err := c.Adaptive.validate(); err != nil {
+			return err
+		}
 	}
 	return Check(c.Decider)
 }

@@ -103,7 +103,8 @@ func (x *exchange) clientFailed() bool {
 // upstreamFailed answers for a service that has not. The fault may be the client's: its body is read while the request is
 // sent.
 func (x *exchange) upstreamFailed(err error) {
-	x.at.report(x.blame(err), err)
+	o, t := x.blame(err)
+	x.at.report(o, t, err)
 	switch failure := x.body.failure(); {
 	case errors.Is(failure, errSlowBody): // before the context, which net/http ends when a read has failed
 		x.fail(&fault{
@@ -137,15 +138,21 @@ func (x *exchange) upstreamFailed(err error) {
 // blame tells what a request without an answer says of its upstream. A connection that ends while the request's body is still
 // being sent says nothing: an upstream that has refused the body, and closed, looks like that, and clients must not be able to
 // have it ejected.
-func (x *exchange) blame(err error) outcome {
+func (x *exchange) blame(err error) (outcome, timing) {
 	var dial dialError
 	switch {
+	case x.clientFailed() && x.body.slow(x.at.entered):
+		return unknown, untimed
 	case x.clientFailed():
-		return unknown
-	case isTimeout(err), errors.As(err, &dial), x.body.sent():
-		return failed
+		return unknown, atLeast
+	case errors.As(err, &dial):
+		return failed, untimed
+	case isTimeout(err):
+		return failed, timed
+	case x.body.sent():
+		return failed, untimed
 	}
-	return unknown
+	return unknown, untimed
 }
 
 func isTimeout(err error) bool {

@@ -142,8 +142,8 @@ func (x *exchange) copyBody(res *http.Response) error {
 	}
 	buffer := x.g.buffers.Get().(*[copyBuffer]byte)
 	defer x.g.buffers.Put(buffer)
-	body := watchAnswer(res, x.g.cfg.AnswerIdle)
-	defer body.end()
+	body := x.g.answers.begin(res)
+	defer x.g.answers.end(body)
 	for {
 		n, err := body.Read(buffer[:])
 		if n > 0 {
@@ -159,7 +159,6 @@ func (x *exchange) copyBody(res *http.Response) error {
 			return err
 		}
 		if left != 0 {
-			body.goesOn()
 			x.flush()
 		}
 	}

@@ -21,6 +21,7 @@ type Gateway struct {
 	inflight atomic.Int64
 	open     atomic.Int64 // tunnels among them
 	buffers  sync.Pool    // of *[copyBuffer]byte
+	answers  answerWatches
 }
 
 // Stats is what a Gateway does at the moment.
@@ -46,6 +47,8 @@ type UpstreamStats struct {
 	// of them that say it is in trouble: see Ejection.
 	InFlight           int
 	Requests, Failures uint64
+	// Limit is that of Config.Adaptive at the moment, 0 without.
+	Limit int
 }
 
 // Event is a request that is over.
@@ -80,6 +83,7 @@ func New(cfg Config) (*Gateway, error) {
 	}
 	g := &Gateway{cfg: cfg, holds: httpverdict.NewHolds(cfg.MaxHeld)}
 	g.buffers.New = func() any { return new([copyBuffer]byte) }
+	g.answers.every = cfg.AnswerIdle
 	g.pool = newPool(endpoints, &g.cfg, g.probe)
 	for _, u := range g.pool.all {
 		g.connect(u)
@@ -100,6 +104,7 @@ func (g *Gateway) Stats() Stats {
 // probes of ejected upstreams. It does not end requests, nor keep new ones from coming: close the server first.
 func (g *Gateway) Close() error {
 	g.pool.close()
+	g.answers.close()
 	return nil
 }
 

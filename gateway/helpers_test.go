@@ -125,16 +125,23 @@ func (l *lockedBuffer) String() string {
 func jsonLog(l *lockedBuffer) *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
 
 func TestConformance(t *testing.T) {
-	for _, protocol := range []string{"http", "h2c"} {
-		t.Run(protocol, func(t *testing.T) {
+	for _, c := range []struct {
+		name, protocol string
+		cfg            Config
+		upstreams      int
+	}{
+		{"http", "http", Config{}, 1},
+		{"h2c", "h2c", Config{}, 1},
+		{"three upstreams", "http", Config{Adaptive: &Adaptive{}}, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
 			mwtest.Run(t, mwtest.Front{Start: func(t testing.TB, s mwtest.Setup) (string, error) {
-				service := httptest.NewUnstartedServer(s.App)
-				service.Config.Protocols = new(http.Protocols)
-				service.Config.Protocols.SetHTTP1(true)
-				service.Config.Protocols.SetUnencryptedHTTP2(true)
-				service.Start()
-				t.Cleanup(service.Close)
-				g, err := New(Config{Upstream: protocol + service.URL[len("http"):], Decider: s.Decider, MaxHeld: s.MaxHeld, Stale: s.Stale})
+				cfg := c.cfg
+				for range c.upstreams {
+					cfg.Upstreams = append(cfg.Upstreams, c.protocol+"://"+protocolServer(t, s.App.ServeHTTP))
+				}
+				cfg.Decider, cfg.MaxHeld, cfg.Stale = s.Decider, s.MaxHeld, s.Stale
+				g, err := New(cfg)
 				if err != nil {
 					return "", err
 				}

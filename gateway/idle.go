@@ -38,24 +38,103 @@ func watchIdle(every time.Duration, idle func() bool, fire func()) (stop func())
 
 var errSilent = errors.New("the answer does not go on")
 
-// watchedAnswer reads the body of an answer whose length is known, and closes it if the service is silent for too long. The time
-// that the client takes does not count. One that comes in one piece is not watched.
-type watchedAnswer struct {
-	body  io.ReadCloser
+// answerWatches closes answers of known length within which the service is silent for too long. The time that the client takes
+// does not count. One timer looks at all of them, and runs while there are any: an answer costs two turns of a lock.
+type answerWatches struct {
 	every time.Duration // not positive for no bound
-	steps atomic.Int64  // odd during a read
-	fired atomic.Bool
-	stop  func()
+
+	mu     sync.Mutex
+	active []*answerWatch
+	timer  *time.Timer
+	armed  bool
+	reuse  sync.Pool // of *answerWatch
 }
 
-func watchAnswer(res *http.Response, every time.Duration) *watchedAnswer {
-	if res.ContentLength < 0 {
-		every = 0
+// answerWatch reads the body of an answer.
+type answerWatch struct {
+	body    io.ReadCloser
+	watched bool
+	steps   atomic.Int64 // odd during a read
+	fired   atomic.Bool
+	index   int   // in active; the watches' mu guards what follows
+	last    int64 // steps at the last look
+}
+
+// begin watches an answer until end.
+func (w *answerWatches) begin(res *http.Response) *answerWatch {
+	a, _ := w.reuse.Get().(*answerWatch)
+	if a == nil {
+		a = new(answerWatch)
 	}
-	return &watchedAnswer{body: res.Body, every: every}
+	a.body, a.watched, a.last = res.Body, res.ContentLength >= 0 && w.every > 0, -1
+	a.fired.Store(false)
+	if !a.watched {
+		return a
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a.index = len(w.active)
+	w.active = append(w.active, a)
+	if !w.armed {
+		w.arm()
+	}
+	return a
 }
 
-func (a *watchedAnswer) Read(p []byte) (int, error) {
+// arm has the timer fire. The caller holds mu.
+func (w *answerWatches) arm() {
+	w.armed = true
+	if w.timer == nil {
+		w.timer = time.AfterFunc(w.every, w.look)
+		return
+	}
+	w.timer.Reset(w.every)
+}
+
+func (w *answerWatches) end(a *answerWatch) {
+	if a.watched {
+		w.mu.Lock()
+		last := len(w.active) - 1
+		w.active[a.index] = w.active[last]
+		w.active[a.index].index = a.index
+		w.active[last] = nil
+		w.active = w.active[:last]
+		w.mu.Unlock()
+	}
+	a.body = nil
+	w.reuse.Put(a)
+}
+
+// look closes the answers whose read that is under way is the same as at the last look. So a silence is ended after the bound, and
+// before twice that. Closing under the lock keeps end waiting until the answer is closed.
+func (w *answerWatches) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.armed = false; len(w.active) == 0 {
+		return
+	}
+	for _, a := range w.active {
+		now := a.steps.Load()
+		if now == a.last && now%2 == 1 && !a.fired.Swap(true) {
+			a.body.Close()
+		}
+		a.last = now
+	}
+	w.arm()
+}
+
+// close ends the watch of all answers.
+func (w *answerWatches) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.armed = true // for ever
+}
+
+// Read is called by one goroutine at a time, between begin and end.
+func (a *answerWatch) Read(p []byte) (int, error) {
 	a.steps.Add(1)
 	n, err := a.body.Read(p)
 	a.steps.Add(1)
@@ -63,27 +142,4 @@ func (a *watchedAnswer) Read(p []byte) (int, error) {
 		err = errSilent
 	}
 	return n, err
-}
-
-// goesOn says that there will be more reads.
-func (a *watchedAnswer) goesOn() {
-	if a.stop != nil || a.every <= 0 {
-		return
-	}
-	var last int64
-	a.stop = watchIdle(a.every, func() bool {
-		now := a.steps.Load()
-		same := now == last && now%2 == 1
-		last = now
-		return same
-	}, func() {
-		a.fired.Store(true)
-		a.body.Close()
-	})
-}
-
-func (a *watchedAnswer) end() {
-	if a.stop != nil {
-		a.stop()
-	}
 }

@@ -21,8 +21,11 @@ func (x *exchange) noPlace(code string, after time.Duration) {
 
 // refuse answers a request that finds no upstream.
 func (x *exchange) refuse(r *refusal) {
-	if !x.giveFailed() {
-		x.unserved(httpverdict.Unavailable, r.code, r.after)
+	switch {
+	case r.crowded:
+		x.noPlace("upstream_busy", r.after)
+	case !x.giveFailed():
+		x.unserved(httpverdict.Unavailable, "upstream_unavailable", r.after)
 	}
 }
 

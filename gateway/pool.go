@@ -16,6 +16,7 @@ type upstream struct {
 	transport *http.Transport
 	upgrades  *http.Transport // for websockets; another one if it speaks h2c
 	health    *health
+	limiter   *limiter // nil for none
 
 	inflight           atomic.Int64
 	requests, failures atomic.Uint64
@@ -41,8 +42,12 @@ func newPool(endpoints []endpoint, cfg *Config, probe func(context.Context, *ups
 	p := &pool{cfg: cfg, probe: probe}
 	p.life, p.end = context.WithCancel(context.Background())
 	now := time.Now()
-	for _, t := range endpoints {
-		p.all = append(p.all, &upstream{endpoint: t, name: t.String(), health: newHealth(&cfg.Ejection, cfg.Random, now)})
+	for _, e := range endpoints {
+		u := &upstream{endpoint: e, name: e.String(), health: newHealth(&cfg.Ejection, cfg.Random, now)}
+		if cfg.Adaptive != nil {
+			u.limiter = newLimiter(*cfg.Adaptive, now)
+		}
+		p.all = append(p.all, u)
 	}
 	p.refresh()
 	return p
@@ -68,47 +73,51 @@ func (p *pool) refresh() {
 type attempt struct {
 	p        *pool
 	u        *upstream // nil before there is one, and when it is left
+	entered  time.Time
+	answered time.Time // when the header of the answer has come, or its want was known
 	admitted admission
 	reported bool
 }
 
-// refusal says why a request finds no upstream.
-type refusal struct {
-	code  string
-	after time.Duration // when to come again
+// search is what a request looks for an upstream with.
+type search struct {
+	now      time.Time
+	priority uint8
+	avoid    *upstream // nil for none
+	crowded  bool      // whether one had no place within its adaptive limit
 }
 
-const codeUnavailable = "upstream_unavailable"
+// refusal says why a request finds no upstream.
+type refusal struct {
+	crowded bool
+	after   time.Duration // when to come again
+}
 
-// pick finds an upstream for a request, another one than avoid: of two drawn at random that with fewer requests (Mitzenmacher,
-// The power of two choices in randomized load balancing, 2001), and any other where these have no place.
-func (p *pool) pick(now time.Time, avoid *upstream) (attempt, *refusal) {
+// pick finds an upstream for a request: of two drawn at random that with fewer requests (Mitzenmacher, The power of two choices in
+// randomized load balancing, 2001), and any other where these have no place.
+func (p *pool) pick(s search) (attempt, *refusal) {
 	open := *p.open.Load()
-	if len(open) == 1 {
-		if at, admitted := p.enter(now, open[0], avoid); admitted {
+	switch len(open) {
+	case 0:
+	case 1:
+		if at, entered := p.enter(&s, open[0]); entered {
 			return at, nil
 		}
-		return attempt{}, p.refuse(now)
-	}
-	if len(open) > 1 {
+	default:
 		first, second := p.draw(len(open))
 		if open[second].inflight.Load() < open[first].inflight.Load() {
 			first, second = second, first
 		}
-		for i := range len(open) + 2 {
-			choice := second
-			switch {
-			case i == 0:
-				choice = first
-			case i > 1:
-				choice = (first + i - 1) % len(open)
-			}
-			if at, admitted := p.enter(now, open[choice], avoid); admitted {
+		if at, entered := p.enter(&s, open[first]); entered {
+			return at, nil
+		}
+		for i := range open { // the second, and any other
+			if at, entered := p.enter(&s, open[(second+i)%len(open)]); entered {
 				return at, nil
 			}
 		}
 	}
-	return attempt{}, p.refuse(now)
+	return attempt{}, p.refuse(&s)
 }
 
 // draw returns two different numbers below n, which is at least 2.
@@ -122,34 +131,42 @@ func (p *pool) draw(n int) (first, second int) {
 }
 
 // enter begins an attempt at an upstream that has a place for it.
-func (p *pool) enter(now time.Time, u, avoid *upstream) (attempt, bool) {
-	if u == avoid {
+func (p *pool) enter(s *search, u *upstream) (attempt, bool) {
+	if u == s.avoid {
 		return attempt{}, false
 	}
-	admitted, ok := u.health.admit(now)
+	admitted, ok := u.health.admit(s.now)
 	if !ok {
+		return attempt{}, false
+	}
+	if u.limiter != nil && !u.limiter.enter(s.now, s.priority) {
+		u.health.report(s.now, admitted, unknown, 0)
+		s.crowded = true
 		return attempt{}, false
 	}
 	u.inflight.Add(1)
 	u.requests.Add(1)
-	return attempt{p: p, u: u, admitted: admitted}, true
+	return attempt{p: p, u: u, entered: s.now, admitted: admitted}, true
 }
 
-// refuse says when to come again.
-func (p *pool) refuse(now time.Time) *refusal {
+// refuse says why there is no upstream, and when to come again.
+func (p *pool) refuse(s *search) *refusal {
+	if s.crowded {
+		return &refusal{crowded: true, after: time.Second}
+	}
 	after := p.cfg.Ejection.Most
 	for _, u := range p.all {
 		c := u.health.condition()
-		if c.phase != ejected {
-			return &refusal{code: codeUnavailable, after: time.Second}
+		if c.phase != ejected { // it is on trial
+			return &refusal{after: time.Second}
 		}
-		after = min(after, c.until.Sub(now))
+		after = min(after, c.until.Sub(s.now))
 	}
-	return &refusal{code: codeUnavailable, after: max(after, time.Second)}
+	return &refusal{after: max(after, time.Second)}
 }
 
-// report notes how an attempt has gone, once: at the header of the answer, or when there is none.
-func (a *attempt) report(o outcome, cause error) {
+// report notes how an attempt has gone, and what its time tells, once: at the header of the answer, or when there is none.
+func (a *attempt) report(o outcome, t timing, cause error) {
 	if a.u == nil || a.reported {
 		return
 	}
@@ -157,7 +174,13 @@ func (a *attempt) report(o outcome, cause error) {
 	if o == failed || o == busy {
 		a.u.failures.Add(1)
 	}
-	now := time.Now()
+	now := a.answered
+	if now.IsZero() {
+		now = time.Now()
+	}
+	if a.u.limiter != nil {
+		a.u.limiter.leave(now, a.entered, t)
+	}
 	a.act(now, a.u.health.report(now, a.admitted, o, int(a.p.serving.Load())), cause)
 }
 
@@ -171,7 +194,7 @@ func (a *attempt) broke(cause error) {
 // leave ends an attempt.
 func (a *attempt) leave() {
 	if a.u != nil {
-		a.report(unknown, nil)
+		a.report(unknown, untimed, nil)
 		a.u.inflight.Add(-1)
 		a.u = nil
 	}
@@ -289,8 +312,12 @@ func (u *upstream) closeIdle() {
 // stats returns what the upstream does at the moment.
 func (u *upstream) stats() UpstreamStats {
 	c := u.health.condition()
+	limit := 0
+	if u.limiter != nil {
+		limit = u.limiter.now()
+	}
 	return UpstreamStats{
-		Upstream: u.name, Ejected: c.phase != inService, OnTrial: c.phase == onTrial, Since: c.since, Why: c.why,
+		Upstream: u.name, Limit: limit, Ejected: c.phase != inService, OnTrial: c.phase == onTrial, Since: c.since, Why: c.why,
 		InFlight: int(u.inflight.Load()), Requests: u.requests.Load(), Failures: u.failures.Load(),
 	}
 }

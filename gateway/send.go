@@ -17,7 +17,7 @@ func (x *exchange) forward() {
 		return
 	}
 	sent := time.Now()
-	at, refused := x.g.pool.pick(sent, nil)
+	at, refused := x.g.pool.pick(search{now: sent, priority: x.verdict.Priority})
 	if refused != nil {
 		x.refuse(refused)
 		return
@@ -26,7 +26,7 @@ func (x *exchange) forward() {
 	defer x.at.leave()
 	x.openBody()
 	res, err := x.send()
-	answered := time.Now()
+	answered := x.at.answered
 	x.upstreamTime = answered.Sub(sent)
 	if err != nil {
 		x.upstreamFailed(err)
@@ -50,8 +50,8 @@ func (x *exchange) send() (*http.Response, error) {
 	if err == nil || !unsent || x.clientFailed() {
 		return res, err
 	}
-	x.at.report(failed, err)
-	next, refused := x.g.pool.pick(time.Now(), x.at.u)
+	x.at.report(failed, untimed, err)
+	next, refused := x.g.pool.pick(search{now: time.Now(), priority: x.verdict.Priority, avoid: x.at.u})
 	if refused != nil {
 		return nil, err
 	}
@@ -70,27 +70,36 @@ func (x *exchange) roundTrip() (res *http.Response, unsent bool, err error) {
 	hints := &earlyHints{x: x}
 	defer hints.end()
 	watch := &httptrace.ClientTrace{Got1xxResponse: hints.pass}
-	var connecting connecting
+	var dialled *connecting // there is nowhere else to go for a request to the only upstream
 	if len(x.g.pool.all) > 1 {
-		connecting.watch(watch)
+		dialled = watchConnecting(watch)
 	}
 	transport := u.transport
 	if x.websock {
 		transport = u.upgrades
 	}
 	res, err = transport.RoundTrip(x.outgoing(httptrace.WithClientTrace(x.r.Context(), watch), &u.endpoint))
+	x.at.answered = time.Now()
 	switch {
 	case err != nil:
-		return nil, connecting.failed(err), err
+		return nil, dialled.failed(err), err
 	case res.StatusCode < 100: // net/http's server panics at these
 		res.Body.Close()
 		return nil, false, fmt.Errorf("the answer has the status %q", res.Status)
 	case saysBusy(res.StatusCode):
-		x.at.report(busy, errors.New("it answered "+res.Status))
+		x.at.report(busy, untimed, errors.New("it answered "+res.Status)) // it may say so at once
 	default:
-		x.at.report(good, nil)
+		x.at.report(good, x.timing(), nil)
 	}
 	return res, false, nil
+}
+
+// timing tells whether the time of the request is the upstream's, and not that of a client that was slow to send its body.
+func (x *exchange) timing() timing {
+	if x.at.u.limiter != nil && x.body.slow(x.at.entered) {
+		return untimed
+	}
+	return timed
 }
 
 // saysBusy tells whether an answer of the service says that it cannot serve now, in the way of a server or of a proxy in front of
@@ -103,18 +112,20 @@ func saysBusy(status int) bool {
 // that was made after another connection had been tried.
 type connecting struct{ connected, unshaken atomic.Bool }
 
-func (c *connecting) watch(t *httptrace.ClientTrace) {
+func watchConnecting(t *httptrace.ClientTrace) *connecting {
+	c := new(connecting)
 	t.GotConn = func(httptrace.GotConnInfo) { c.connected.Store(true) }
 	t.TLSHandshakeDone = func(_ tls.ConnectionState, err error) {
 		if err != nil {
 			c.unshaken.Store(true)
 		}
 	}
+	return c
 }
 
 // failed tells whether an error of the transport means that no connection could be made. After a kept connection had turned out
 // to be closed it does so only where the transport itself was to send the request once more.
 func (c *connecting) failed(err error) bool {
 	var dial dialError
-	return errors.As(err, &dial) || c.unshaken.Load() && !c.connected.Load()
+	return c != nil && (errors.As(err, &dial) || c.unshaken.Load() && !c.connected.Load())
 }

@@ -20,8 +20,10 @@ const closingTime = 5 * time.Second
 func (x *exchange) tunnel(res *http.Response) {
 	service, ok := res.Body.(io.ReadWriteCloser)
 	if !ok || !x.websock || !agrees(res.Header) {
-		x.warn("the upstream switched to a protocol that was not asked for", errors.New(res.Status))
-		x.fail(&fault{status: http.StatusBadGateway, code: "upstream_protocol", detail: words{"The service answered in a way that cannot be passed on.", "服务的应答无法转发。"}})
+		err := errors.New("it answered " + res.Status)
+		x.at.broke(err)
+		x.warn("the upstream switched to a protocol that was not asked for", err)
+		x.serviceFailed(&fault{status: http.StatusBadGateway, code: "upstream_protocol", detail: words{"The service answered in a way that cannot be passed on.", "服务的应答无法转发。"}})
 		return
 	}
 	defer service.Close()
