@@ -41,6 +41,8 @@ type Snapshot struct {
 	LatencyMS, RecentMS Spread
 	// AddedUS and DecisionUS are as in Summary.
 	AddedUS, DecisionUS Spread
+	// Faults is nil unless the store is made to fail.
+	Faults *Faults
 }
 
 func (s *stage) snapshot(elapsed time.Duration) Snapshot {
@@ -99,6 +101,8 @@ type Summary struct {
 	Sale       Sale     `json:"sale"`
 	// SMSSent counts the text messages that the shop paid for.
 	SMSSent SMS `json:"sms_sent"`
+	// Chaos is nil unless the store was made to fail.
+	Chaos *FaultSummary `json:"chaos,omitempty"`
 }
 
 // SMS counts text messages by who caused them.

@@ -14,13 +14,16 @@ import (
 
 	"github.com/headgate-io/headgate/app"
 	"github.com/headgate-io/headgate/demo"
+	"github.com/headgate-io/headgate/demo/chaos"
 	"github.com/headgate-io/headgate/demo/demoview"
+	"github.com/headgate-io/headgate/demo/redisserver"
 )
 
 // demoFlags are the flags of headgate demo.
 type demoFlags struct {
 	demo.Config
 	store string
+	chaos bool
 	json  bool
 	plain bool
 }
@@ -32,10 +35,14 @@ func newDemo(std streams) *cobra.Command {
 		Short: "Show it all: a shop, a sale, the gateway in front, shoppers and bots",
 		Long: "Demo runs a sample shop with the gateway in front of it and sends a crowd through it over real HTTP: shoppers who\n" +
 			"want one of the few things on sale, and a bot farm that wants them all. Nothing needs to be installed.\n" +
-			"On a terminal it is shown live; Ctrl-C ends it early. It ends with a summary, with --json as one JSON object.",
-		Example: "  headgate demo\n  headgate demo --duration 1m --store redis://127.0.0.1:6379 --json",
-		Args:    noArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), std, f) },
+			"On a terminal it is shown live; Ctrl-C ends it early. It ends with a summary, with --json as one JSON object.\n\n" +
+			"With --store redis-server limits are counted in a Redis that the demo starts and ends. With --chaos as well, three\n" +
+			"instances share it, and it is killed, stopped, emptied and started again meanwhile. A referee counts what was admitted\n" +
+			"over the limits: 0 while the data was there, and within its bound without. The exit code is 1 if that was not so.",
+		Example: "  headgate demo\n  headgate demo --duration 1m --store redis://127.0.0.1:6379 --json\n" +
+			"  headgate demo --chaos --store redis-server",
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), std, f) },
 	}
 	flags := cmd.Flags()
 	flags.DurationVar(&f.Duration, "duration", demo.DefaultDuration, "how long the crowd comes")
@@ -45,6 +52,7 @@ func newDemo(std streams) *cobra.Command {
 	flags.IntVar(&f.Shoppers, "shoppers", demo.DefaultShoppers, "number of people")
 	flags.IntVar(&f.Bots, "bots", demo.DefaultBots, "number of workers of the bot farm")
 	flags.IntVar(&f.Stock, "stock", 0, "number of things on sale (default a quarter of the shoppers)")
+	flags.BoolVar(&f.chaos, "chaos", false, "stop and restart the Redis meanwhile, and count what is over a limit; needs a --store of the demo's own")
 	flags.BoolVar(&f.json, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.plain, "plain", false, "write a line a second, also on a terminal")
 	return cmd
@@ -57,6 +65,9 @@ func runDemo(ctx context.Context, std streams, f demoFlags) error {
 	if f.Duration == 0 { // which is the default to demo.Config
 		return usagef("duration: 0s is too short; write one such as 30s")
 	}
+	if err := f.checkChaos(); err != nil {
+		return usagef("%w", err)
+	}
 	if f.Listen == "" {
 		return usagef("listen: the address is empty; write one such as %s", demo.DefaultListen)
 	}
@@ -67,15 +78,33 @@ func runDemo(ctx context.Context, std streams, f demoFlags) error {
 		return err
 	}
 	show := startShow(std, f.plain, quit)
-	sum, err := demoOn(ctx, store, f.Config, show)
+	run := demoOn
+	if f.chaos {
+		run = chaosOn
+	}
+	sum, err := run(ctx, store, f.Config, show)
 	if err := errors.Join(err, show.close(), store.close()); err != nil {
 		return err
 	}
 	if f.json {
-		return printJSON(std, sum)
+		err = printJSON(std, sum)
+	} else {
+		_, err = io.WriteString(std.out, demoview.Report(sum))
 	}
-	_, err = io.WriteString(std.out, demoview.Report(sum))
+	if err == nil && sum.Chaos != nil && !sum.Chaos.Kept {
+		return exitWith(exitNo)
+	}
 	return err
+}
+
+func (f *demoFlags) checkChaos() error {
+	switch {
+	case !f.chaos:
+		return nil
+	case !isProgram(f.store):
+		return fmt.Errorf("chaos: it stops and empties the Redis of the demo, which must be its own; add --store %s", redisserver.DefaultProgram)
+	}
+	return chaos.Config{Demo: f.Config}.Check()
 }
 
 // noneOrMore turns the 0 of a flag, which means none, into what [demo.Config] writes for none.
@@ -110,6 +139,13 @@ func demoOn(ctx context.Context, where *demoStorage, cfg demo.Config, show *show
 	cfg.Watch, cfg.Every, cfg.Log = show.watch, show.every, show.log
 	sum, err := demo.Run(ctx, cfg)
 	return sum, errors.Join(err, guard.Close(), store.Close())
+}
+
+// chaosOn is demoOn with a store that is made to fail.
+func chaosOn(ctx context.Context, where *demoStorage, cfg demo.Config, show *show) (*demo.Summary, error) {
+	where.Log = slog.New(onlyErrors{show.log.Handler()})
+	cfg.Watch, cfg.Every, cfg.Log = show.watch, show.every, show.log
+	return chaos.Run(ctx, chaos.Config{Demo: cfg, Store: where.StoreConfig, Name: where.own.name(), Server: where.own.Server})
 }
 
 // show is how a running demo is shown, and what becomes of its log meanwhile.

@@ -15,6 +15,9 @@ func Plain(w io.Writer) func(demo.Snapshot) {
 		if before.Total == 0 {
 			fmt.Fprintf(w, "demo: gateway %s, policy %s, store %s, %s\n", s.Gateway, s.Policy, s.Store, whole(s.Total))
 		}
+		for _, e := range newEvents(before.Faults, s.Faults) {
+			fmt.Fprintf(w, "%6s  * %s\n", e.At.Round(100*time.Millisecond), e.Text)
+		}
 		gap := s.Elapsed - before.Elapsed
 		fmt.Fprintf(w, "%6s  %7s req/s  allowed %6s/s  denied %6s/s  errors %d  p50 %-7s p99 %-7s  sold %d/%d  %s\n",
 			s.Elapsed.Round(100*time.Millisecond), grouped(perSecond(s.Requests-before.Requests, gap)),
@@ -22,6 +25,17 @@ func Plain(w io.Writer) func(demo.Snapshot) {
 			short(millis(s.RecentMS.P50)), short(millis(s.RecentMS.P99)), s.Sale.Sold, s.Sale.Stock, s.Phase)
 		before = s
 	}
+}
+
+// newEvents are those that were not there before.
+func newEvents(before, now *demo.Faults) []demo.Event {
+	switch {
+	case now == nil:
+		return nil
+	case before == nil:
+		return now.Events
+	}
+	return now.Events[min(len(before.Events), len(now.Events)):]
 }
 
 func millis(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }

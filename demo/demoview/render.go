@@ -51,6 +51,7 @@ func (m model) render() string {
 	rows = append(rows, m.latency(now)...)
 	rows = append(rows, "")
 	rows = append(rows, m.people(now, w)...)
+	rows = append(rows, m.faults(now)...)
 	rows = append(rows, "", m.style.label.Render("Denied by rule"))
 	room := max(m.height-len(rows)-2, 1)
 	rows = append(rows, m.rules(now, w, room)...)
@@ -129,6 +130,31 @@ func (m model) people(s demo.Snapshot, w int) []string {
 		audience("Bots", s.Bots, m.style.bad),
 		m.label("Stock") + m.style.note.Render(bar(float64(s.Sale.Sold), float64(s.Sale.Stock), width)) + sold + over,
 	}
+}
+
+// Of the events of a store that is made to fail, as many are shown as there is room for beside the rest, at least fewEvents.
+const (
+	fewEvents   = 3
+	roomForRest = 30
+)
+
+// faults shows what decides, and the latest of what was done to the store.
+func (m model) faults(s demo.Snapshot) []string {
+	f := s.Faults
+	if f == nil {
+		return nil
+	}
+	in := m.style.good
+	if f.L1 {
+		in = m.style.bad
+	}
+	rows := []string{"", m.label("Decides") + in.Render(f.InForce) + m.style.dim.Render(fmt.Sprintf("  %s by local limits so far", grouped(f.Local)))}
+	shown := f.Events[max(0, len(f.Events)-max(fewEvents, m.height-roomForRest)):]
+	moods := map[demo.Mood]lipgloss.Style{demo.Good: m.style.good, demo.Bad: m.style.bad, demo.Note: m.style.note}
+	for _, e := range shown {
+		rows = append(rows, m.style.dim.Render(fmt.Sprintf("%9s  ", e.At.Round(100*time.Millisecond)))+moods[e.Mood].Render(e.Text))
+	}
+	return rows
 }
 
 // rules lists the busiest rules; if not all fit, the last row counts the others.

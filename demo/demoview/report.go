@@ -39,6 +39,9 @@ func Report(s *demo.Summary) string {
 			say("    %-20s %10s", rule, grouped(s.DeniedByRule[rule]))
 		}
 	}
+	if s.Chaos != nil {
+		chaos(say, s.Chaos)
+	}
 	return b.String()
 }
 

@@ -64,6 +64,31 @@ func course(to time.Duration) []demo.Snapshot {
 	return all
 }
 
+// failing is course with a store that is made to fail.
+func failing(to time.Duration) []demo.Snapshot {
+	events := []demo.Event{
+		{At: 4500 * time.Millisecond, Text: "Redis is killed, its data kept (SIGKILL)", Mood: demo.Bad},
+		{At: 5100 * time.Millisecond, Text: "local limits are in force (L1), on all 3 instances", Mood: demo.Bad},
+		{At: 9 * time.Second, Text: "Redis is started again, with its data"},
+		{At: 9400 * time.Millisecond, Text: "the store decides again, on all 3 instances", Mood: demo.Good},
+	}
+	all := course(to)
+	for i := range all {
+		f := &demo.Faults{InForce: "the store, on all 3 instances"}
+		for _, e := range events {
+			if e.At <= all[i].Elapsed {
+				f.Events = append(f.Events, e)
+			}
+		}
+		if n := len(f.Events); n == 2 || n == 3 {
+			f.L1, f.InForce = true, "local limits (L1), on all 3 instances"
+		}
+		f.Local = int64(700 * len(f.Events))
+		all[i].Faults = f
+	}
+	return all
+}
+
 func show(width, height int, past []demo.Snapshot) model {
 	m := model{style: newStyles(lipgloss.NewRenderer(io.Discard)), width: width, height: height}
 	for _, s := range past {
@@ -75,11 +100,14 @@ func show(width, height int, past []demo.Snapshot) model {
 func TestRender(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string]model{
-		"80x24.txt":  show(80, 24, course(13*time.Second)),
-		"120x40.txt": show(120, 40, course(13*time.Second)),
-		"60x18.txt":  show(60, 18, course(13*time.Second)),
-		"first.txt":  show(80, 24, course(LiveEvery)),
-		"empty.txt":  show(80, 24, nil),
+		"80x24.txt":        show(80, 24, course(13*time.Second)),
+		"120x40.txt":       show(120, 40, course(13*time.Second)),
+		"60x18.txt":        show(60, 18, course(13*time.Second)),
+		"chaos-80x24.txt":  show(80, 24, failing(13*time.Second)),
+		"chaos-l1.txt":     show(80, 24, failing(6*time.Second)),
+		"chaos-120x40.txt": show(120, 40, failing(13*time.Second)),
+		"first.txt":        show(80, 24, course(LiveEvery)),
+		"empty.txt":        show(80, 24, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,7 +119,7 @@ func TestRender(t *testing.T) {
 // TestRenderFits: whatever the terminal's size, nothing is wider or higher than it.
 func TestRenderFits(t *testing.T) {
 	t.Parallel()
-	for _, past := range [][]demo.Snapshot{nil, course(LiveEvery), course(30 * time.Second), make([]demo.Snapshot, keep+50)} {
+	for _, past := range [][]demo.Snapshot{nil, course(LiveEvery), course(30 * time.Second), failing(30 * time.Second), make([]demo.Snapshot, keep+50)} {
 		for _, width := range []int{1, 10, 39, 40, 41, 80, 141, 500} {
 			for _, height := range []int{1, 2, 10, 19, 20, 24, 200} {
 				lines := strings.Split(show(width, height, past).render(), "\n")
@@ -164,6 +192,13 @@ func TestPlain(t *testing.T) {
 		watch(past[i])
 	}
 	golden(t, "plain.txt", b.String())
+	b.Reset()
+	watch = Plain(&b)
+	past = failing(13 * time.Second)
+	for i := 1; i < len(past); i += 2 {
+		watch(past[i])
+	}
+	golden(t, "chaos-plain.txt", b.String())
 }
 
 func TestReport(t *testing.T) {
@@ -177,8 +212,32 @@ func TestReport(t *testing.T) {
 		DeniedByRule: map[string]int64{"sms-phone": 32_423, "login-device": 32_363, "buy-device": 31_573, "buy-user": 118},
 	}
 	golden(t, "report.txt", Report(&sum))
-	sum.Interrupted, sum.Sale.Oversold, sum.DeniedByRule = true, 3, nil
+	sum.Chaos = chaosSummary()
+	golden(t, "report-chaos.txt", Report(&sum))
+	sum.Chaos.Kept, sum.Chaos.WithData.Over, sum.Chaos.WithoutStore.BoundKept = false, 1, false
+	sum.Chaos.AfterEmptyRestart = demo.Without{Admitted: 12, BoundKept: true}
+	golden(t, "report-chaos-bad.txt", Report(&sum))
+	sum.Interrupted, sum.Sale.Oversold, sum.DeniedByRule, sum.Chaos = true, 3, nil, nil
 	golden(t, "report-bad.txt", Report(&sum))
+}
+
+func chaosSummary() *demo.FaultSummary {
+	ms := func(v float64) *float64 { return &v }
+	return &demo.FaultSummary{
+		Kept: true, Instances: 3, WithData: demo.WithData{Admitted: 8_012},
+		WithoutStore: demo.Without{Admitted: 3_231, Over: 93, SpentBefore: 101, Here: 95, Bound: 243, BoundKept: true, ByLimit: []demo.LimitCount{
+			{Rule: "buy-device", Limit: "token_bucket 1/s burst=5", Keys: 1, SpentBefore: 1, Here: 5, Over: 3, Bound: 13},
+			{Rule: "login-device", Limit: "sliding_log 10/1h", Keys: 10, SpentBefore: 100, Here: 90, Over: 90, Bound: 230},
+		}},
+		AfterEmptyRestart: demo.Without{Admitted: 1_307, Over: 30, SpentBefore: 30, Here: 30, Bound: 60, BoundKept: true, ByLimit: []demo.LimitCount{
+			{Rule: "a-rule-with-a-name-as-long-as-they-get", Limit: "sliding_log 3/10m", Keys: 10, SpentBefore: 30, Here: 30, Over: 30, Bound: 60},
+		}},
+		Faults: []demo.Fault{
+			{Fault: "killed, its data kept", AtS: 4.5, LastedMS: 4531, NoticedMS: ms(12.5), L1MS: ms(604), RecoveredMS: ms(480), FellToOnError: 12_345},
+			{Fault: "stalled for 250 ms", AtS: 18.2, LastedMS: 250, NoticedMS: ms(201), RecoveredMS: ms(9), FellToOnError: 7},
+		},
+		FellToOnError: 12_352, BreakerOpen: 12_001, LongestDecisionMS: 207.3,
+	}
 }
 
 func TestShort(t *testing.T) {

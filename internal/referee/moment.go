@@ -8,16 +8,17 @@ import (
 
 // Moment returns when a charge that passed was decided, in microseconds since the Unix epoch, given the times right before
 // and after its call on the store's clock. A decision under way at the edge of a window belongs to the side that the store
-// put it on, which only the store knows: it tells in the outcome. Its word is taken only where it lies within the call, so
-// that a store cannot talk itself out of what it has admitted; own tells whether it was. Else the time is that of the end of
-// the call.
+// put it on, which only the store knows: it tells in the outcome. Its word is taken no further than the call lasted, so that
+// a store cannot talk itself out of what it has admitted; own tells whether the time is the store's. Where the outcome tells
+// none it is that of the end of the call.
 func Moment(limit headgate.Limit, o *headgate.Outcome, began, ended time.Time) (at int64, own bool) {
-	from, to := began.UnixMicro(), ended.UnixMicro()+1
+	from, to := began.UnixMicro(), ended.UnixMicro()
 	said, ok := told(limit, o, from)
-	if ok && said >= from && said <= to {
-		return said, true
+	if !ok {
+		return to, false
 	}
-	return ended.UnixMicro(), false
+	at = min(max(said, from), to)
+	return at, at == said
 }
 
 // told works the time of a decision, which was not before from, out of its outcome.

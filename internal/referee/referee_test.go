@@ -220,7 +220,7 @@ func TestMoment(t *testing.T) {
 	}{
 		"bucket":             {"token_bucket 10/s", mark(1, at(50*time.Millisecond), time.Second/10), at(-50 * time.Millisecond), true},
 		"window":             {"fixed_window 1/1s", mark(1, at(-time.Second), 1), at(0), true},
-		"log before":         {"sliding_log 1/1s", mark(1, at(-200*time.Millisecond), time.Second), at(100 * time.Millisecond), false},
+		"log before":         {"sliding_log 1/1s", mark(1, at(-200*time.Millisecond), time.Second), at(-100 * time.Millisecond), false},
 		"log after":          {"sliding_log 1/1s", mark(1, at(200*time.Millisecond), time.Second), at(100 * time.Millisecond), false},
 		"nothing charged":    {"sliding_log 1/1s", mark(0, at(0), time.Second), at(100 * time.Millisecond), false},
 		"old calendar day":   {"fixed_window 1/day", mark(1, at(-24*time.Hour), 0), at(-100 * time.Millisecond), true},

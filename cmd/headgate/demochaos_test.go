@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate-io/headgate/demo"
+	"github.com/headgate-io/headgate/internal/testservers"
+)
+
+// TestDemoChaos: a Redis that is killed, stopped, emptied and started again lets nothing over a limit while its data is there,
+// and no more than the bounds without.
+func TestDemoChaos(t *testing.T) {
+	t.Parallel()
+	testservers.Need(t, "redis-server")
+	folder := t.TempDir()
+	got := runBinary(t, []string{"TMPDIR=" + folder}, "demo", "--chaos", "--store", "redis-server", "--duration", "15s", "--json", "--seed", "3")
+	var s demo.Summary
+	decode := json.NewDecoder(strings.NewReader(got.stdout))
+	decode.DisallowUnknownFields()
+	if err := decode.Decode(&s); err != nil || s.Chaos == nil {
+		t.Fatalf("%v: %s", err, got)
+	}
+	c := s.Chaos
+	if got.code != exitGood || !c.Kept || c.WithData.Over != 0 || !c.WithoutStore.BoundKept || !c.AfterEmptyRestart.BoundKept {
+		t.Errorf("a limit or a bound was not kept: %s", got)
+	}
+	if c.WithData.Admitted < 50 || c.WithoutStore.Admitted < 50 || c.AfterEmptyRestart.Admitted < 20 {
+		t.Errorf("too little happened: %+v, %+v, %+v", c.WithData, c.WithoutStore, c.AfterEmptyRestart)
+	}
+	if c.WithoutStore.Over+c.AfterEmptyRestart.Over == 0 {
+		t.Error("the crowd met no limit twice, so that nothing was put to the test")
+	}
+	for _, w := range []demo.Without{c.WithoutStore, c.AfterEmptyRestart} {
+		if w.SpentBefore+w.Here > w.Bound || w.Over > w.Here {
+			t.Errorf("the numbers contradict each other: %+v", w)
+		}
+	}
+	checkFaults(t, c)
+	for _, want := range []string{"* Redis is killed, its data lost (SIGKILL)\n", "* Redis is started again, empty\n"} {
+		if !strings.Contains(got.stderr, want) {
+			t.Errorf("stderr has no %q: %s", want, got.stderr)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) != 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// checkFaults: all were seen, and those of which the store was down were noticed and recovered from.
+func checkFaults(t *testing.T, c *demo.FaultSummary) {
+	t.Helper()
+	if len(c.Faults) != 4 || c.Instances != 3 || c.FellToOnError == 0 || c.BreakerOpen == 0 {
+		t.Fatalf("got %+v", c)
+	}
+	for _, f := range c.Faults {
+		if killed := strings.HasPrefix(f.Fault, "killed"); killed && (f.NoticedMS == nil || f.L1MS == nil || f.RecoveredMS == nil || f.FellToOnError == 0) {
+			t.Errorf("%s: %+v", f.Fault, f)
+		}
+	}
+}
+
+// redisOf waits for a Redis below a folder and returns the number of its process.
+func redisOf(t *testing.T, folder string) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	pid := 0
+	err := testservers.Poll(ctx, func() error {
+		logs, _ := filepath.Glob(filepath.Join(folder, "headgate-redis-*", "log"))
+		for _, log := range logs {
+			text, err := os.ReadFile(log)
+			if err != nil {
+				return err
+			}
+			if m := regexp.MustCompile(`pid=(\d+), just started`).FindSubmatch(text); m != nil {
+				_, err := fmt.Sscan(string(m[1]), &pid)
+				return err
+			}
+		}
+		return errors.New("it has not started")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// TestDemoEndsItsRedis: whoever interrupts a demo, or kills it, leaves no Redis behind.
+func TestDemoEndsItsRedis(t *testing.T) {
+	t.Parallel()
+	testservers.Need(t, "redis-server")
+	if runtime.GOOS != "linux" {
+		t.Skip("processes are looked for in /proc")
+	}
+	for name, end := range map[string]os.Signal{"interrupted": os.Interrupt, "killed": os.Kill} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			cmd := command(t.Context(), []string{"TMPDIR=" + folder}, "demo", "--store", "redis-server", "--duration", "1h", "--shoppers", "5", "--bots", "0")
+			pid := startAndFind(t, cmd, folder)
+			if err := cmd.Process.Signal(end); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); (err == nil) != (end == os.Interrupt) {
+				t.Errorf("it ended with %v", err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			err := testservers.Poll(ctx, func() error {
+				text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+				if errors.Is(err, os.ErrNotExist) || strings.Contains(string(text), ") Z ") {
+					return nil
+				}
+				return fmt.Errorf("it still runs: %s %w", text, err)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			if left, _ := filepath.Glob(filepath.Join(folder, "*")); end == os.Interrupt && len(left) != 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
+	}
+}
+
+// startAndFind starts a demo, waits until it has served somebody, and returns the number of its Redis.
+func startAndFind(t *testing.T, cmd *exec.Cmd, folder string) int {
+	t.Helper()
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	lines := bufio.NewScanner(stderr)
+	for served := regexp.MustCompile(`allowed +[1-9]`); lines.Scan() && !served.MatchString(lines.Text()); {
+	}
+	go func() {
+		for lines.Scan() {
+		}
+	}()
+	return redisOf(t, folder)
+}
