@@ -98,6 +98,34 @@ func (r *running) build(ctx context.Context) error {
 		r.guards = append(r.guards, guard)
 		r.judge.instances = append(r.judge.instances, httpverdict.Decider(guard))
 	}
+	return r.settle(ctx)
+}
+
+// How long the instances may take to know of each other, and how often that is looked at.
+const (
+	settleWithin = 10 * time.Second
+	settleEvery  = 20 * time.Millisecond
+)
+
+// settle waits until every instance knows how many share the store: before, it could not divide the limits by them.
+func (r *running) settle(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	tick := time.NewTicker(settleEvery)
+	defer tick.Stop()
+	for _, g := range r.guards {
+		for {
+			live, _ := g.Instances()
+			if live == len(r.guards) {
+				break
+			}
+			select {
+			case <-within.Done():
+				return fmt.Errorf("chaos: an instance counts %d that share the store, and there are %d: %w", live, len(r.guards), within.Err())
+			case <-tick.C:
+			}
+		}
+	}
 	return nil
 }
 
@@ -166,6 +194,3 @@ func (r *running) report() (*demo.FaultSummary, error) {
 }
 
 var _ store = (*redisserver.Server)(nil)
-
-// settleWithin is how long the instances may take to know of each other.
-const settleWithin = 10 * time.Second

@@ -89,10 +89,10 @@ func play(ctx context.Context, steps []step, s store, told stageHand) error {
 
 // notCancelled drops what fails since the demo is over.
 func notCancelled(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 func inflict(ctx context.Context, step step, s store, told stageHand) (err error) {

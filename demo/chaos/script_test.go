@@ -114,10 +114,10 @@ func TestPlayEnds(t *testing.T) {
 		"died":                  {time.Second, func(s *fakeStore, _ func()) { close(s.dead) }, "not the script that ended it"},
 		"died while paused":     {9500 * time.Millisecond, func(s *fakeStore, _ func()) { close(s.dead) }, "not the script that ended it"},
 		"died at the end":       {19 * time.Second, func(s *fakeStore, _ func()) { close(s.dead) }, "not the script that ended it"},
-		"does not start":        {time.Second, func(s *fakeStore, _ func()) { s.fails["restart"] = errors.New("no memory") }, "killed, its data kept: no memory"},
-		"cannot be paused":      {time.Second, func(s *fakeStore, _ func()) { s.fails["pause"] = errors.New("no signal") }, "stopped for 1 s: no signal"},
-		"cannot be resumed":     {time.Second, func(s *fakeStore, _ func()) { s.fails["resume"] = errors.New("no signal") }, "stopped for 1 s: no signal"},
-		"cannot be emptied":     {time.Second, func(s *fakeStore, _ func()) { s.fails["wipe"] = errors.New("no disk") }, "killed, its data lost: no disk"},
+		"does not start":        {0, func(s *fakeStore, _ func()) { s.fails["restart"] = errors.New("no memory") }, "killed, its data kept: no memory"},
+		"cannot be paused":      {0, func(s *fakeStore, _ func()) { s.fails["pause"] = errors.New("no signal") }, "stopped for 1 s: no signal"},
+		"cannot be resumed":     {0, func(s *fakeStore, _ func()) { s.fails["resume"] = errors.New("no signal") }, "stopped for 1 s: no signal"},
+		"cannot be emptied":     {0, func(s *fakeStore, _ func()) { s.fails["wipe"] = errors.New("no disk") }, "killed, its data lost: no disk"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +125,11 @@ func TestPlayEnds(t *testing.T) {
 				s := newFakeStore()
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
-				time.AfterFunc(c.after, func() { c.do(s, cancel) })
+				if c.after == 0 {
+					c.do(s, cancel)
+				} else {
+					time.AfterFunc(c.after, func() { c.do(s, cancel) })
+				}
 				err := play(ctx, script(20*time.Second), s, prompter{s})
 				if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 					t.Errorf("got %v, want %q", err, c.says)
