@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"sync"
@@ -81,7 +82,7 @@ func spin(c checker, cores int, d time.Duration) (nanos, allocs float64, err err
 	began := time.Now()
 	for w := range cores {
 		wg.Go(func() {
-			n, err := spinOne(c.worker(), newScatter(w, inProcessKeys), &stop)
+			n, err := spinOne(c.worker(), newScatter(w, cmp.Or(c.keys, inProcessKeys)), &stop)
 			total.Add(n)
 			if err != nil {
 				failure.Store(err)

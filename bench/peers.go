@@ -31,7 +31,10 @@ type check func(i int) error
 type checker struct {
 	name   string
 	worker func() check
-	close  func() error // nil if there is nothing to close
+	// limiter is what it asks, where that is set up apart; keys how many it has, 0 for inProcessKeys.
+	limiter headgate.Limiter
+	keys    int
+	close   func() error // nil if there is nothing to close
 }
 
 func keys(n int) []string {
