@@ -122,6 +122,7 @@ func table() []row {
 		{pkg: "flashsale/stocktest", layer: 2, own: []string{root, "flashsale"}, onlyTests: true, why: "judges any stock"},
 		{pkg: "source/sourcetest", layer: 2, own: []string{"source"}, onlyTests: true, why: "judges any source"},
 		{pkg: "internal/testservers", layer: 1, onlyTests: true, why: "starts servers; a test of any package may use it"},
+		{pkg: "internal/faults", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of all parts together, while one of them fails"},
 		{pkg: "internal/archtest", layer: 1, onlyTests: true, why: "has tests only"},
 
 		{pkg: "examples/*", layer: 5, own: []string{anything}, libs: []string{anything}, why: "programs of users, who may use every package"},
