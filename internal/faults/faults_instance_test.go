@@ -36,7 +36,7 @@ func (s *scene) whole(rule uint8, after time.Duration) {
 			}
 		}
 	}
-	times := s.admissions(rule, func(r *record) bool { return r.Began >= from })
+	times := s.admissions(rule, limitsOf(s.t)[rule], func(r *record) bool { return r.Began >= from })
 	if len(times) < 2 {
 		s.t.Fatalf("rule %s: %d were admitted after the fault", ruleNames()[rule], len(times))
 	}

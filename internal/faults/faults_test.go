@@ -14,27 +14,32 @@ import (
 type fault struct {
 	name string
 	run  func(t *testing.T) *row
+	// alone: it takes all processors, so nothing runs beside it.
+	alone bool
 }
 
 func faults() []fault {
 	return []fault{
-		{"Redis SIGKILLed, back after 4 s with its data", redisKilled},
-		{"Redis SIGSTOPped for 10 s", redisStopped},
-		{"Redis restarted with its data", redisRestarted},
-		{"Redis restarted empty", redisEmptied},
-		{"Redis failed over by Sentinel", failedOver},
-		{"Redis stalled for 250 ms, three times", redisStalled},
-		{"Redis out of memory", outOfMemory},
-		{"Redis read-only", readOnly},
-		{"Redis answers after 50 to 500 ms", answersSlowly},
-		{"Redis's answers cut in the middle", answersCut},
-		{"connections to Redis refused", connectionsRefused},
-		{"one instance of three partitioned from Redis", onePartitioned},
-		{"one instance SIGKILLed with leases", instanceKilled},
-		{"one instance SIGSTOPped for 100 ms", instanceStopped(100 * time.Millisecond)},
-		{"one instance SIGSTOPped for 10 s", instanceStopped(10 * time.Second)},
-		{"the clock of Redis an hour ahead", clockStepped(time.Hour)},
-		{"the clock of Redis an hour back", clockStepped(-time.Hour)},
+		{name: "Redis SIGKILLed, back after 4 s with its data", run: redisKilled},
+		{name: "Redis SIGSTOPped for 10 s", run: redisStopped},
+		{name: "Redis restarted with its data", run: redisRestarted},
+		{name: "Redis restarted empty", run: redisEmptied},
+		{name: "Redis failed over by Sentinel", run: failedOver},
+		{name: "Redis stalled for 250 ms, three times", run: redisStalled},
+		{name: "Redis out of memory", run: outOfMemory},
+		{name: "Redis read-only", run: readOnly},
+		{name: "Redis answers after 50 to 500 ms", run: answersSlowly},
+		{name: "Redis's answers cut in the middle", run: answersCut},
+		{name: "connections to Redis refused", run: connectionsRefused},
+		{name: "one instance of three partitioned from Redis", run: onePartitioned},
+		{name: "one instance SIGKILLed with leases", run: instanceKilled},
+		{name: "one instance SIGSTOPped for 100 ms", run: instanceStopped(100 * time.Millisecond)},
+		{name: "one instance SIGSTOPped for 10 s", run: instanceStopped(10 * time.Second)},
+		{name: "the clock of Redis an hour ahead", run: clockStepped(time.Hour)},
+		{name: "the clock of Redis an hour back", run: clockStepped(-time.Hour)},
+		{name: "an injected clock an hour ahead", run: injectedStep(time.Hour)},
+		{name: "an injected clock an hour back", run: injectedStep(-time.Hour)},
+		{name: "100,000 new keys a second", run: keysFlooded, alone: true},
 	}
 }
 
@@ -55,7 +60,9 @@ func TestFaults(t *testing.T) {
 	})
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
+			if !f.alone {
+				t.Parallel()
+			}
 			r := f.run(t)
 			mu.Lock()
 			defer mu.Unlock()

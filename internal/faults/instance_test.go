@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/signal"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/internal/referee"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
@@ -26,6 +28,8 @@ type instanceConfig struct {
 	Namespace string
 	// File is where it writes its records.
 	File string
+	// Flood is how many new keys it has in a second, beside its requests.
+	Flood int
 }
 
 // rate is how many requests of each rule an instance has in a second.
@@ -62,6 +66,9 @@ func runInstance(config string) error {
 	i.stack, err = newStack(ctx, stackConfig{Addrs: cfg.Addrs, Master: cfg.Master, Namespace: cfg.Namespace, Breaker: i})
 	if err != nil {
 		return errors.Join(err, file.Close())
+	}
+	if cfg.Flood > 0 {
+		i.calls.Go(func() { i.flood(ctx, cfg.Flood) })
 	}
 	i.run(ctx)
 	leases := i.stack.leases.Stats()
@@ -136,7 +143,7 @@ func (i *instance) decide(rule uint8) {
 	r := &record{Rule: rule}
 	ctx := context.WithValue(context.Background(), markKey{}, &r.By)
 	began := time.Now()
-	v := i.stack.engine.Decide(ctx, &httpverdict.Request{Method: "GET", Host: "shop.example.com", Path: "/" + ruleNames()[rule]})
+	v := i.stack.engine.Decide(ctx, request(rule, victim))
 	ended := time.Now()
 	r.Began, r.Ended = began.UnixMicro(), ended.UnixMicro()
 	switch {
@@ -159,19 +166,31 @@ func (i *instance) decide(rule uint8) {
 	}
 }
 
-// note writes down what the store says of the time of an admission.
+// victim is the client of all requests but those of a flood.
+const victim = 0
+
+// request is one of a client, who is a number, for a rule.
+func request(rule uint8, client uint32) *httpverdict.Request {
+	ip := netip.AddrFrom4([4]byte{10 | byte(client>>24), byte(client >> 16), byte(client >> 8), byte(client)})
+	return &httpverdict.Request{Method: "GET", Host: "shop.example.com", Path: "/" + ruleNames()[rule], Peer: ip}
+}
+
+// clockGrain is by how much a clock in memory may differ from the machine's.
+const clockGrain = 2 * time.Millisecond
+
+// note writes down what the limiter says of the time of an admission.
 func note(r *record, v *httpverdict.Verdict, began, ended time.Time) {
 	if len(v.Limits) != 1 {
 		return
 	}
 	o, limit := &v.Limits[0].Outcome, v.Limits[0].Limit
 	for _, off := range [...]time.Duration{0, time.Hour, -time.Hour} { // of the store's clock, where a test sets it
-		if at, own := referee.Moment(limit, o, began.Add(off), ended.Add(off)); own {
-			r.A = at - off.Microseconds()
+		if at, own := referee.Moment(limit, o, began.Add(off-clockGrain), ended.Add(off)); own {
+			r.A = max(at-off.Microseconds(), r.Began)
 			break
 		}
 	}
-	if r.Rule == window {
+	if limit.Algorithm() == headgate.AlgFixedWindow {
 		r.B = o.Receipt.Mark
 	}
 }

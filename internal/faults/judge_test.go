@@ -19,7 +19,7 @@ const callBound = 2 * time.Second
 const leaseLife = time.Second
 
 // limitsOf returns the limit of each rule.
-func limitsOf(t *testing.T) (limits [rules]headgate.Limit) {
+func limitsOf(t *testing.T) (limits [allRules]headgate.Limit) {
 	t.Helper()
 	p, err := policy.Parse("policy", []byte(document), policy.ParseConfig{})
 	if err != nil {
@@ -38,7 +38,7 @@ func limitsOf(t *testing.T) (limits [rules]headgate.Limit) {
 func (s *scene) judge() {
 	s.t.Helper()
 	limits := limitsOf(s.t)
-	for rule := range rules {
+	for rule := range allRules {
 		s.judgeRule(rule, limits[rule])
 	}
 	from := s.ended.UnixMicro()
@@ -85,6 +85,9 @@ func (s *scene) count(n *node, r *record) {
 		if r.By == 1 {
 			s.row.opened++
 		}
+	case flooded:
+		s.row.decisions += int(r.A)
+		s.row.refused += int(r.B)
 	case bye:
 		s.row.heap = max(s.row.heap, r.A)
 	}
@@ -151,7 +154,7 @@ func (s *scene) judgeThose(rule uint8, limit headgate.Limit, terms referee.Terms
 		s.t.Fatal(err)
 	}
 	why = "none was over"
-	for _, a := range s.admissions(rule, those) {
+	for _, a := range s.admissions(rule, limit, those) {
 		if first := j.Sum().Over == 0; j.Admit(referee.Admission{At: a.at, Units: 1, By: a.node}) && first {
 			why = fmt.Sprintf("the first of instance %d, %s after the fault began, in a call of %s; by its store: %v",
 				a.node, time.Duration(a.at-s.began.UnixMicro())*time.Microsecond, a.took(), a.By == byStore)
@@ -168,11 +171,11 @@ type admission struct {
 }
 
 // admissions returns requests of a rule that were admitted, in the order of time.
-func (s *scene) admissions(rule uint8, those func(*record) bool) (found []admission) {
+func (s *scene) admissions(rule uint8, limit headgate.Limit, those func(*record) bool) (found []admission) {
 	for number, n := range s.nodes {
 		for i := range n.ledger.all {
 			if r := &n.ledger.all[i]; r.Kind == admitted && r.Rule == rule && those(r) {
-				found = append(found, admission{r, number, r.decided()})
+				found = append(found, admission{r, number, r.decided(limit)})
 			}
 		}
 	}
@@ -180,23 +183,23 @@ func (s *scene) admissions(rule uint8, those func(*record) bool) (found []admiss
 	return found
 }
 
-const (
-	windowMicros = int64(time.Second / time.Microsecond)
-	hourMicros   = int64(time.Hour / time.Microsecond)
-)
+const hourMicros = int64(time.Hour / time.Microsecond)
 
 // decided returns when a request was decided: as the store says, if it can be; of a window that was charged ahead, a time
 // in that window, if the call touches it; else the end of the call.
-func (r *record) decided() int64 {
-	if r.A != 0 {
+func (r *record) decided(limit headgate.Limit) int64 {
+	w, ok := limit.(headgate.FixedWindow)
+	switch {
+	case r.A != 0:
 		return r.A
-	}
-	if r.B == 0 {
+	case r.B == 0 || !ok:
 		return r.Ended
 	}
 	start := r.B // on the store's clock, which may be set wrong by whole hours
-	start += (r.Began - start + hourMicros/2) / hourMicros * hourMicros
-	if from, to := max(start, r.Began), min(start+windowMicros-1, r.Ended); from <= to {
+	if w.Period() < time.Hour {
+		start += (r.Began - start + hourMicros/2) / hourMicros * hourMicros
+	}
+	if from, to := max(start, r.Began), min(start+w.Period().Microseconds()-1, r.Ended); from <= to {
 		return from
 	}
 	return r.Ended

@@ -46,6 +46,7 @@ type span struct{ from, to int64 }
 type at struct {
 	addrs  []string
 	master string
+	flood  int // new keys in a second
 }
 
 func addr(addrs ...string) at { return at{addrs: addrs} }
@@ -86,7 +87,7 @@ func startNode(t *testing.T, number int, place at) *node {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, fmt.Sprintf("instance%d", number))
-	config, err := json.Marshal(instanceConfig{Addrs: place.addrs, Master: place.master, Namespace: "faults", File: file})
+	config, err := json.Marshal(instanceConfig{Addrs: place.addrs, Master: place.master, Namespace: "faults", File: file, Flood: place.flood})
 	self, errSelf := os.Executable()
 	ledger, errLedger := openLedger(file)
 	if err := errors.Join(err, errSelf, errLedger); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/headgate-io/headgate/resilience"
 )
 
-// document is the policy of every fault. Each limit is divisible by the three instances, and is asked for twice as much as it
-// grants. The rules are in the order of ruleNames.
+// document is the policy of every fault, its rules in the order of ruleNames. The first are asked for twice as much as they
+// grant, which is divisible by the three instances; the last are for a flood of keys, among which one is denied.
 const document = `
 version: 1
 rules:
@@ -23,19 +23,31 @@ rules:
   - {name: window, match: {paths: [/window]}, limits: [fixed_window 90/1s], store: leased}
   - {name: queue, match: {paths: [/queue]}, limits: [leaky_bucket 45/s capacity=45 max_wait=1s]}
   - {name: turn, match: {paths: [/turn]}, limits: [token_bucket 45/s burst=9], on_deny: {action: wait, max_wait: 1s}}
+  - {name: flood-strict, match: {paths: [/flood-strict]}, key: [ip], limits: [fixed_window 5/10s]}
+  - {name: flood-leased, match: {paths: [/flood-leased]}, key: [ip], limits: [fixed_window 5/10s], store: leased}
+  - {name: flood-local, match: {paths: [/flood-local]}, key: [ip], limits: [fixed_window 5/1h], store: local}
 `
 
-// The rules of document. Those from held on hold requests.
+// The rules of document.
 const (
 	strict uint8 = iota
 	leased
 	window
 	queue
 	turn
-	rules
+	rules // how many every instance has requests for
 )
 
-func ruleNames() [rules]string { return [rules]string{"strict", "leased", "window", "queue", "turn"} }
+const (
+	floodStrict = rules + iota
+	floodLeased
+	floodLocal
+	allRules
+)
+
+func ruleNames() [allRules]string {
+	return [allRules]string{"strict", "leased", "window", "queue", "turn", "flood-strict", "flood-leased", "flood-local"}
+}
 
 // stack is an instance's parts, put together as headgate serve does: strict rules past the cache of denials, leased ones from
 // leases, a breaker for each node of the store, and behind on_error the limits divided by the instances that live.
@@ -76,7 +88,7 @@ func newStack(ctx context.Context, cfg stackConfig) (*stack, error) {
 	if err == nil {
 		denials := leasestore.NewDenyCache(s.store, leasestore.DenyConfig{})
 		s.engine, err = policy.NewEngine(p, marked{denials, byStore}, policy.EngineConfig{
-			Local: s.memory, Leased: marked{s.leases, byStore}, Fallback: marked{resilience.NewShare(s.memory, s.fleet.Live), byFallback},
+			Local: marked{s.memory, byStore}, Leased: marked{s.leases, byStore}, Fallback: marked{resilience.NewShare(s.memory, s.fleet.Live), byFallback},
 		})
 	}
 	if err != nil {
