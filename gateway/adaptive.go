@@ -59,9 +59,8 @@ func (a *Adaptive) validate() error {
 }
 
 // What follows is the gradient algorithm of Netflix' concurrency-limits (2018), in which the time without a queue is measured by
-// letting in fewer now and then, as BBR does for round trips (Cardwell and others, 2016). A library's limiter was tried, which
-// compares with a moving average and with correlations instead: in the simulation of adaptive_test.go its limit swings between a
-// quarter and the double of the best one, and brings 0.80 to 0.84 of the best throughput; see docs/gateway.md.
+// letting in fewer now and then, as BBR does for round trips (Cardwell and others, 2016). docs/decisions/0012-upstreams.md has what
+// a library's limiter does in the same simulation.
 const (
 	tolerance   = 1.2 // times the unpressed time that is no sign of a queue
 	leastTimes  = 50  // for one step

@@ -100,15 +100,16 @@ func TestBrokenAnswersEject(t *testing.T) {
 
 func TestEjectionsGetLonger(t *testing.T) {
 	j := newJudged(Ejection{})
-	for i, want := range []time.Duration{5, 10, 20, 40, 60, 60} {
+	for i, seconds := range []int{5, 10, 20, 40, 60, 60} {
+		want := time.Duration(seconds) * time.Second
 		a, _ := j.admit(j.now)
-		if got := j.eject(j.now, a, "why"); got != want*time.Second {
-			t.Errorf("ejection %d lasts %s, want %ds", i, got, want)
+		if got := j.eject(j.now, a, "why"); got != want {
+			t.Errorf("ejection %d lasts %s, want %s", i, got, want)
 		}
 		if _, ok := j.admit(j.now.Add(time.Hour)); ok {
 			t.Error("a request is let through before a probe has reached it")
 		}
-		j.now = j.now.Add(want * time.Second)
+		j.now = j.now.Add(want)
 		j.reached()
 	}
 	a, _ := j.admit(j.now)

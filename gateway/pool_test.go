@@ -98,7 +98,7 @@ func TestEjectionAndReturn(t *testing.T) {
 		if want := []time.Duration{5 * time.Second, 6 * time.Second, 7 * time.Second, 17500 * time.Millisecond}; !slices.Equal(s.probes, want) {
 			t.Errorf("probes at %v, want %v", s.probes, want)
 		}
-		if st := u.stats(); st.Ejected || st.OnTrial || st.Why != "" || st.Since != time.Now() {
+		if st := u.stats(); st.Ejected || st.OnTrial || st.Why != "" || !st.Since.Equal(time.Now()) {
 			t.Errorf("back in service it shows %+v", st)
 		}
 	})

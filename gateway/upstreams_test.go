@@ -225,7 +225,11 @@ func TestAtMostOneMove(t *testing.T) {
 
 // One of three dies under load: nobody but those who were at it notices.
 func TestOneOfThreeDies(t *testing.T) {
-	const clients, all = 32, 10_000
+	const clients = 32
+	var all int32 = 10_000
+	if underRace {
+		all = 2_000
+	}
 	var urls []string
 	dying, dead := make(chan struct{}), make(chan struct{})
 	var reached atomic.Int32
@@ -272,7 +276,6 @@ func TestOneOfThreeDies(t *testing.T) {
 			for left.Add(-1) >= 0 {
 				if conn == nil {
 					conn = dialGateway(t, addr)
-					defer conn.Close()
 					conn.SetDeadline(time.Now().Add(6 * patience))
 					in = bufio.NewReader(conn)
 				}
@@ -305,7 +308,7 @@ func TestOneOfThreeDies(t *testing.T) {
 	if n := wrong.Load(); n == 0 || n > clients {
 		t.Errorf("%d failed, want 1 to %d, those that were at it", n, clients)
 	}
-	if !st[0].Ejected || st[1].Ejected || st[2].Ejected || st[1].Requests < all/4 || st[2].Requests < all/4 {
+	if !st[0].Ejected || st[1].Ejected || st[2].Ejected || min(st[1].Requests, st[2].Requests) < uint64(all)/4 {
 		t.Errorf("%+v", st)
 	}
 }

@@ -100,6 +100,27 @@ func TestBusyUpstreamIsEjectedBesideAnother(t *testing.T) {
 	}
 }
 
+// Over HTTP/2 one connection carries all requests: a request that hangs is a failure, and the others go on.
+func TestHangingStreamIsAFailure(t *testing.T) {
+	end := make(chan struct{})
+	defer close(end)
+	service := protocolServer(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hangs" {
+			select {
+			case <-end:
+			case <-r.Context().Done():
+			}
+		}
+	})
+	g, addr := gatewayOf(t, Config{Upstream: "h2c://" + service, ResponseTimeout: briefly, Ejection: Ejection{Consecutive: 2}})
+	for _, c := range []struct{ path, want string }{{"/hangs", "504"}, {"/", "200"}, {"/hangs", "504"}, {"/hangs", "504"}, {"/", "503"}} {
+		if got := see(t, addr, "GET", getWith(c.path, "")); got.summary() != c.want {
+			t.Errorf("%s: %s, want %s", c.path, got, c.want)
+		}
+		until(t, "it is counted", func() bool { return g.Stats().InFlight == 0 })
+	}
+}
+
 // A limit that follows the upstream counts requests until their header comes: not streams, and not websockets.
 func TestAdaptiveLimitAtTheGateway(t *testing.T) {
 	release := make(chan struct{})
