@@ -109,7 +109,7 @@ func TestBreaker(t *testing.T) {
 		}
 		again := g.awaitLost(t, false)
 		t.Logf("%s: open after %s (%s), closed %s after the return", c.name, took.Round(time.Millisecond), states[0].Why, again.Round(time.Millisecond))
-		if took > 3*time.Second || again > 3*time.Second {
+		if took > 4*time.Second || again > 4*time.Second { // a busy machine is late by some
 			t.Errorf("%s: open after %s, closed after %s", c.name, took, again)
 		}
 		awaitWorks(t, g)
@@ -128,7 +128,9 @@ func (g *guarded) refuses(t *testing.T) {
 			t.Fatalf("while open: %v", err)
 		}
 	}
-	if each := time.Since(start) / n; each > 100*time.Microsecond {
+	each := time.Since(start) / n
+	t.Logf("a take took %s while open", each)
+	if each > time.Millisecond { // it is well below a microsecond, where nobody else wants the processor
 		t.Errorf("a take took %s while open", each)
 	}
 }
