@@ -11,8 +11,10 @@ import (
 // keyProbe is the letter of the key that probes write to.
 const keyProbe = '?'
 
-// maxProbes bounds the probes that have not come back.
+// maxProbes is the most probes of one Redis that have not come back; a cluster may have many nodes that are probed at the same time.
 const maxProbes = 8
+
+func (s *Store) maxProbes() int64 { return maxProbes + int64(len(s.lanes))/4 }
 
 // Probe finds out whether a node, as [Observer].Call names it, can do its work: it runs a take that writes on a key of its own
 // there, whatever the breaker says. It returns nil only if that was charged, and by the end of the context or of Config.Timeout, whatever
@@ -27,7 +29,7 @@ func (s *Store) Probe(ctx context.Context, node string) error {
 	if l == nil {
 		return newError(headgate.CodeUnavailable, ErrNotServing, "node %q", node)
 	}
-	if err := s.admit(&s.probes, maxProbes, "probes"); err != nil {
+	if err := s.admit(&s.probes, s.maxProbes(), "probes"); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
