@@ -5,7 +5,6 @@ import (
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
-	"github.com/puzpuzpuz/xsync/v4"
 )
 
 // fewCharges is the number of charges up to which a take works on the stack.
@@ -26,24 +25,29 @@ const fewCharges = 8
 // It has all abilities, and answers with headgate.CodeUnsupported for those that the Limiter behind lacks. The view that At
 // returns is that Limiter's own: nothing is remembered at a time that was passed in.
 type DenyCache struct {
-	upstream     headgate.Limiter
-	clock        denyClock
-	most         time.Duration
-	table        denyTable
-	hits, misses *xsync.Counter
+	upstream headgate.Limiter
+	clock    denyClock
+	most     time.Duration
+	table    denyTable
+	counts   [denyStripes]denyCounts
 }
 
 // NewDenyCache returns a cache of the denials of a Limiter. It has nothing to be closed; the Limiter stays the caller's.
 func NewDenyCache(upstream headgate.Limiter, cfg DenyConfig) *DenyCache {
 	cfg = cfg.withDefaults()
-	c := &DenyCache{upstream: upstream, clock: newDenyClock(cfg.Now), most: cfg.MaxAge, hits: xsync.NewCounter(), misses: xsync.NewCounter()}
+	c := &DenyCache{upstream: upstream, clock: newDenyClock(cfg.Now), most: cfg.MaxAge}
 	c.table.init(cfg.MaxKeys)
 	return c
 }
 
 // Stats returns the figures of the cache.
 func (c *DenyCache) Stats() DenyStats {
-	return DenyStats{Keys: int(c.table.keys.Load()), Hits: uint64(c.hits.Value()), Misses: uint64(c.misses.Value()), Evictions: c.table.evictions.Load()}
+	s := DenyStats{Keys: int(c.table.keys.Load()), Evictions: c.table.evictions.Load()}
+	for i := range c.counts {
+		s.Hits += c.counts[i].hits.Load()
+		s.Misses += c.counts[i].misses.Load()
+	}
+	return s
 }
 
 // Forget drops what is remembered of a slot's key: call it when the key was reset, or given back to, elsewhere. A denial that
@@ -70,7 +74,7 @@ func (c *DenyCache) Take(ctx context.Context, charges []headgate.Charge, d *head
 	if settled(charges, seen) {
 		return c.deny(ctx, charges, seen, now, d)
 	}
-	c.misses.Inc()
+	c.countsOf(d).misses.Add(1)
 	c.table.sweep(now)
 	c.dropChanged(charges, seen)
 	err := c.upstream.Take(ctx, charges, d)
@@ -123,7 +127,7 @@ func (c *DenyCache) deny(ctx context.Context, charges []headgate.Charge, seen []
 	if err := headgate.Validate(charges); err != nil {
 		return err
 	}
-	c.hits.Inc()
+	c.countsOf(d).hits.Add(1)
 	d.Reset(len(charges))
 	for i := range charges {
 		if !seen[i].denied {

@@ -1,6 +1,12 @@
 package leasestore
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	headgate "github.com/headgate-io/headgate"
+)
 
 // DenyConfig says how much a deny cache keeps and for how long. The zero DenyConfig works.
 type DenyConfig struct {
@@ -34,6 +40,20 @@ type DenyStats struct {
 	Hits, Misses uint64
 	// Evictions counts the denials that had to go for others before their time was over.
 	Evictions uint64
+}
+
+// denyStripes is how many counters there are of each kind, so that callers seldom wait for each other's cache line.
+const denyStripes = 64
+
+type denyCounts struct {
+	hits, misses atomic.Uint64
+	_            [48]byte
+}
+
+// countsOf returns the counters of a caller. Its decision stands for it: no two use one at a time.
+func (c *DenyCache) countsOf(d *headgate.Decision) *denyCounts {
+	const odd = 0x9e3779b97f4a7c15
+	return &c.counts[uint64(uintptr(unsafe.Pointer(d)))*odd>>58]
 }
 
 // denyClock tells the time since the cache was made.
