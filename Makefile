@@ -45,6 +45,14 @@ examples: ## Run the tests of the policies in examples, the long ones too, and c
 test-quick: ## Run the suite without the race detector, long tests shortened
 	$(GO) test -short -timeout 5m -run '$(RUN)' $(PKG)
 
+.PHONY: faults
+faults: ## Run the fault tests in full and write their table into docs/reliability.md
+	$(GO) test -count=1 -timeout 10m -run Faults -v ./internal/faults -faults.full -faults.table ../../docs/reliability.md
+
+.PHONY: flood
+flood: ## Run the flood of new keys for its full minute
+	HEADGATE_FAULTS_FULL=1 $(GO) test -count=1 -timeout 5m -run 'Faults/100,000' ./internal/faults
+
 .PHONY: cover
 cover: ## Measure coverage over all packages, into cover.out
 	$(GO) test -timeout $(TEST_TIMEOUT) -coverpkg=./... -coverprofile=cover.out $(PKG)

@@ -40,13 +40,8 @@ func onePartitioned(t *testing.T) *row {
 	s.end(all[0].Heal)
 	s.finish()
 	s.used(srv)
-	for _, n := range s.nodes[1:] {
-		for i := range n.ledger.all {
-			if r := &n.ledger.all[i]; r.Kind == breaker {
-				t.Error("the breaker of an instance that reaches the store opened")
-			}
-		}
-	}
+	s.untouched(1)
+	s.untouched(2)
 	return s.row
 }
 
@@ -88,4 +83,21 @@ func connectionsRefused(t *testing.T) *row {
 	s.finish()
 	s.used(srv)
 	return s.row
+}
+
+// untouched checks that an instance went on with the store during the fault.
+func (s *scene) untouched(number int) {
+	s.t.Helper()
+	from, to := s.began.UnixMicro(), s.ended.UnixMicro()
+	var all, local int
+	for i := range s.nodes[number].ledger.all {
+		if r := &s.nodes[number].ledger.all[i]; (r.Kind == admitted || r.Kind == denied) && r.Began >= from && r.Ended <= to {
+			if all++; r.By == byFallback {
+				local++
+			}
+		}
+	}
+	if all == 0 || local > all/5 {
+		s.t.Errorf("instance %d, which reaches the store, decided %d of %d locally", number, local, all)
+	}
 }

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -50,12 +49,13 @@ func TestFaults(t *testing.T) {
 	var mu sync.Mutex
 	rows := map[string]*row{}
 	t.Cleanup(func() { // when all are through
-		text := table(faults(), rows)
+		text := table(faults(), rows) + "\n" + where() + "\n"
 		t.Log("\n" + text)
-		if *tableFile != "" {
-			if err := os.WriteFile(*tableFile, []byte(text), 0o600); err != nil {
-				t.Error(err)
-			}
+		if *tableFile == "" || t.Failed() {
+			return
+		}
+		if err := writeTable(*tableFile, text); err != nil {
+			t.Error(err)
 		}
 	})
 	for _, f := range faults() {

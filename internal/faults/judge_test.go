@@ -50,6 +50,7 @@ func (s *scene) judge() {
 		for i := range all {
 			s.count(n, &all[i])
 		}
+		s.row.shut = max(s.row.shut, s.shutAfter(all))
 		for _, rule := range [...]uint8{strict, leased} { // the others wait for their window or turn
 			if when := backAt(all, rule, from); !n.dead {
 				s.row.back = max(s.row.back, time.Duration(when-from)*time.Microsecond)
@@ -91,6 +92,17 @@ func (s *scene) count(n *node, r *record) {
 	case bye:
 		s.row.heap = max(s.row.heap, r.A)
 	}
+}
+
+// shutAfter returns how long into the fault a breaker first opened, 0 if none did.
+func (s *scene) shutAfter(all []record) time.Duration {
+	from, to := s.began.UnixMicro(), s.ended.UnixMicro()
+	for i := range all {
+		if r := &all[i]; r.Kind == breaker && r.By == 1 && r.Began >= from && r.Began <= to {
+			return time.Duration(r.Began-from) * time.Microsecond
+		}
+	}
+	return 0
 }
 
 // kept returns for how long of a call the process was kept from running.

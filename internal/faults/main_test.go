@@ -9,8 +9,8 @@ import (
 
 // The flags of the fault tests.
 var (
-	tableFile = flag.String("faults.table", "", "write the table of the faults to this file, in Markdown")
-	full      = flag.Bool("faults.full", false, "take the time that the issue of each fault asks for, a minute for the flood of keys; also HEADGATE_FAULTS_FULL=1")
+	tableFile = flag.String("faults.table", "", "write the table of the faults to this file, in Markdown; into the place for it if the file has one")
+	full      = flag.Bool("faults.full", false, "flood with keys for a minute rather than 5 s; also HEADGATE_FAULTS_FULL=1")
 )
 
 // atOnce is how many faults are tested at a time. They wait more than they work.
@@ -33,5 +33,5 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// wholeTime tells whether faults last as long as in production, rather than as long as shows.
+// wholeTime tells whether the flood of keys lasts a minute.
 func wholeTime() bool { return *full || os.Getenv("HEADGATE_FAULTS_FULL") == "1" }
