@@ -197,7 +197,7 @@ func (s *Store) deliver(w *want, o *headgate.Outcome, sent, got int64) {
 	s.report(w, granted, got-sent, "")
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := newLease(w.limit, granted, o, sent, got)
+	l := newLease(w.limit, granted, o, got)
 	end, ends := ends(w.limit, o)
 	if granted > 0 {
 		l.deadline = sent + int64(s.cfg.Life)
@@ -223,7 +223,7 @@ func (s *Store) deliver(w *want, o *headgate.Outcome, sent, got int64) {
 	}
 }
 
-func newLease(limit headgate.Limit, granted int64, o *headgate.Outcome, sent, got int64) *lease {
+func newLease(limit headgate.Limit, granted int64, o *headgate.Outcome, got int64) *lease {
 	l := &lease{limit: limit, granted: granted, beyond: o.Remaining, resetAt: got + int64(o.ResetAfter), mark: o.Receipt.Mark}
 	l.left.Store(granted)
 	l.low.Store(-1)

@@ -11,7 +11,7 @@ import (
 
 // TestConformance runs the suite. Its views at a passed time are the upstream's; what they do not cover is tested here.
 func TestConformance(t *testing.T) {
-	limitertest.Run(t, limitertest.Config{New: func(t testing.TB) headgate.Limiter {
+	limitertest.Run(t, limitertest.Config{Traces: 20, New: func(t testing.TB) headgate.Limiter {
 		m := memstore.New(memstore.Config{})
 		s := leasestore.New(m, leasestore.Config{})
 		t.Cleanup(func() {

@@ -104,23 +104,23 @@ func (h *holding) pick(n int64) *lease {
 	return best
 }
 
-// spend takes n units from one lease, or from several that one refund can give back. The caller holds the lock, and has
-// dropped the leases that are dead.
-func (h *holding) spend(n int64) (from *lease, left int64) {
+// spend takes n units from one lease, or from several that one refund can give back, and returns the lease that the receipt is of,
+// and what remains. The caller holds the lock, and has dropped the leases that are dead.
+func (h *holding) spend(n int64) (from *lease, remaining int64) {
 	for {
 		l := h.pick(n)
 		if l == nil {
 			return h.gather(n)
 		}
 		if left, ok := l.take(n); ok {
-			return l, left
+			return l, left + l.beyond
 		}
 	}
 }
 
 // gather takes n units from several leases: of one window or cell, where all units are the same, or of a bucket, where a refund
 // counts as of the earliest.
-func (h *holding) gather(n int64) (from *lease, left int64) {
+func (h *holding) gather(n int64) (from *lease, remaining int64) {
 	if h.held() < n {
 		return nil, 0
 	}
@@ -138,11 +138,11 @@ func (h *holding) gather(n int64) (from *lease, left int64) {
 		if !ok {
 			continue
 		}
-		if got[i], n, left = part, n-part, rest; from == nil || l.mark < from.mark {
+		if got[i], n, remaining = part, n-part, rest+l.beyond; from == nil || l.mark < from.mark {
 			from = l
 		}
 		if n == 0 {
-			return from, left
+			return from, remaining
 		}
 	}
 	for i, l := range h.leases {

@@ -45,7 +45,7 @@ func (s *Store) takeOne(c *headgate.Charge, d *headgate.Decision) bool {
 	}
 	one(d).Binding = 0
 	d.Allowed = true
-	l.outcome(c.Cost, left, now, &d.Outcomes[0])
+	l.outcome(c.Cost, left+l.beyond, now, &d.Outcomes[0])
 	if low := l.low.Load(); left < low && l.low.CompareAndSwap(low, -1) {
 		s.refill(h)
 	}
@@ -81,7 +81,7 @@ func (s *Store) takeFew(charges []headgate.Charge, d *headgate.Decision) bool {
 	d.Reset(len(charges))
 	for i := range spent {
 		l := spent[i].from
-		l.outcome(charges[i].Cost, spent[i].left, now, &d.Outcomes[i])
+		l.outcome(charges[i].Cost, spent[i].left+l.beyond, now, &d.Outcomes[i])
 		if low := l.low.Load(); spent[i].left < low && l.low.CompareAndSwap(low, -1) {
 			s.refill(spent[i].of)
 		}
@@ -151,9 +151,9 @@ func one(d *headgate.Decision) *headgate.Decision {
 }
 
 // outcome writes the allowance of a cost that was spent.
-func (l *lease) outcome(cost, left, now int64, o *headgate.Outcome) {
+func (l *lease) outcome(cost, remaining, now int64, o *headgate.Outcome) {
 	*o = headgate.Outcome{
-		Allowed: true, HasRemaining: true, Remaining: left + l.beyond, ResetAfter: wholeMicros(l.resetAt - now),
+		Allowed: true, HasRemaining: true, Remaining: remaining, ResetAfter: wholeMicros(l.resetAt - now),
 		Receipt: headgate.Receipt{Charged: cost, Mark: l.mark},
 	}
 }

@@ -34,14 +34,15 @@ type want struct {
 	// counted: the cost is in the demand already.
 	counted bool
 	from    *lease // of served and seen
-	left    int64
-	refusal *refusal // of denied
-	held    int64
-	call    *call // of waits
-	err     error // of failed
-	need    int64 // of asks and looks
-	limit   headgate.Limit
-	resets  uint32
+	// remaining is what served and seen have left, here and at the upstream.
+	remaining int64
+	refusal   *refusal // of denied
+	held      int64
+	call      *call // of waits
+	err       error // of failed
+	need      int64 // of asks and looks
+	limit     headgate.Limit
+	resets    uint32
 }
 
 // units is how many a call asks for.
@@ -193,18 +194,18 @@ func (t *taking) stand(w *want, claim bool) bool {
 // check judges a charge that takes nothing by what is in hand.
 func (t *taking) check(w *want, now int64) {
 	if l := w.h.current.Load(); l != nil && w.h.held() >= w.c.Cost {
-		w.step, w.from, w.left = seen, l, w.h.held()
+		w.step, w.from, w.remaining = seen, l, l.held()+l.beyond
 		return
 	}
 	t.refuse(w, now)
 }
 
 func (t *taking) serve(w *want, now int64) bool {
-	from, left := w.h.spend(w.c.Cost)
+	from, remaining := w.h.spend(w.c.Cost)
 	if from == nil {
 		return false
 	}
-	w.step, w.from, w.left = served, from, left
+	w.step, w.from, w.remaining = served, from, remaining
 	t.s.arm(w.h, now)
 	return true
 }
@@ -265,7 +266,7 @@ func (t *taking) undo() {
 			continue
 		}
 		t.s.putBack(w.h, w.from, w.c.Cost)
-		w.left += w.c.Cost
+		w.remaining += w.c.Cost
 		w.step = seen
 	}
 }
@@ -376,9 +377,9 @@ func (t *taking) write(charges []headgate.Charge, d *headgate.Decision) {
 		w, o := &t.wants[i], &d.Outcomes[i]
 		switch w.step {
 		case served:
-			w.from.outcome(w.c.Cost, w.left, now, o)
+			w.from.outcome(w.c.Cost, w.remaining, now, o)
 		case seen:
-			w.from.outcome(0, w.left, now, o)
+			w.from.outcome(0, w.remaining, now, o)
 			o.Receipt = headgate.Receipt{}
 		case denied:
 			w.refusal.outcome(w.c.Cost, w.held, now, o)
@@ -442,7 +443,7 @@ func (s *Store) makeUp(w *want, o *headgate.Outcome) {
 	if short <= 0 || h.limit != w.limit {
 		return
 	}
-	from, left := h.spend(short)
+	from, _ := h.spend(short)
 	switch {
 	case from == nil:
 		return
@@ -451,7 +452,7 @@ func (s *Store) makeUp(w *want, o *headgate.Outcome) {
 	case o.Receipt.Mark == from.mark:
 		o.Receipt.Charged += short
 	}
-	o.Remaining = left // the upstream has nothing left
+	o.Remaining = h.held() // the upstream has nothing left
 }
 
 // noteDenial keeps a denial, by which this and greater costs are denied without a call for a while.

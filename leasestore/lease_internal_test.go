@@ -1,0 +1,101 @@
+package leasestore
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+)
+
+// TestRetireAndSpend: while a lease is retired, some spend it and some put back. What was spent and what was unspent is never more
+// than there was.
+func TestRetireAndSpend(t *testing.T) {
+	for range 2000 {
+		l := newLease(nil, 40, &headgate.Outcome{}, 0)
+		var spent, unspent atomic.Int64
+		var wg sync.WaitGroup
+		begin := make(chan struct{})
+		for worker := range 4 {
+			wg.Go(func() {
+				<-begin
+				for range 20 {
+					if _, ok := l.take(3); ok {
+						spent.Add(3)
+						if worker == 0 {
+							spent.Add(-l.restore(3))
+						}
+					}
+				}
+			})
+		}
+		wg.Go(func() {
+			<-begin
+			unspent.Add(l.retire())
+		})
+		close(begin)
+		wg.Wait()
+		if got := spent.Load() + unspent.Load(); got > 40 || got < 0 {
+			t.Fatalf("%d spent and %d unspent of 40", spent.Load(), unspent.Load())
+		}
+		if _, ok := l.take(1); ok || l.held() != 0 || l.restore(1) != 0 || l.retire() != 0 {
+			t.Fatal("a retired lease is used")
+		}
+	}
+}
+
+func TestRestoreIsBounded(t *testing.T) {
+	l := newLease(nil, 10, &headgate.Outcome{}, 0)
+	if left, ok := l.take(7); left != 3 || !ok {
+		t.Fatalf("%d left", left)
+	}
+	if _, ok := l.take(4); ok || l.held() != 3 {
+		t.Fatal("more than there was")
+	}
+	if back := l.restore(5); back != 5 || l.held() != 8 {
+		t.Errorf("%d restored", back)
+	}
+	if back := l.restore(5); back != 2 || l.held() != 10 {
+		t.Errorf("%d restored beyond what was granted", back)
+	}
+}
+
+func TestDemand(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	d := demand{}
+	for _, tt := range []struct {
+		at, total, want int64
+	}{
+		{0, 0, 0}, {1 * ms, 50, 50}, {50 * ms, 500, 500},
+		{100 * ms, 1000, 1000}, {150 * ms, 1500, 1000}, {250 * ms, 2500, 1000}, // 10 per ms
+		{300 * ms, 2500, 500}, {1250 * ms, 2500, 0}, {1260 * ms, 2520, 20}, // it was idle, and begins again
+		{1260 * ms, 2400, 0}, // refunds
+	} {
+		if got := d.recent(tt.at, tt.total, 100*time.Millisecond); got != tt.want {
+			t.Errorf("at %d ms, %d in all: want %d, got %d", tt.at/ms, tt.total, tt.want, got)
+		}
+	}
+}
+
+func TestCanLease(t *testing.T) {
+	for text, want := range map[string][2]bool{ // whether its kind can be leased; whether this one is, at a cost of 1
+		"token_bucket 5/s": {true, true}, "token_bucket 0/s": {true, false}, "fixed_window 5/day": {true, true}, "fixed_window 5/1m": {true, true},
+		"fixed_window 5/10ms": {true, false}, "fixed_window 0/1m": {true, false}, "sliding_window 5/1s cells=10": {true, true},
+		"sliding_window 5/100ms cells=10": {true, false}, "sliding_log 5/1m": {}, "leaky_bucket 5/s capacity=5": {}, "concurrency 5 ttl=1m": {},
+	} {
+		l := headgate.MustParseLimit(text)
+		c := headgate.One("s", "", l)
+		c.Holder = "A"
+		if got := [2]bool{CanLease(l), leasable(&c)}; got != want {
+			t.Errorf("%s: want %v, got %v", text, want, got)
+		}
+		c.Lockout = &headgate.Lockout{After: 1, For: time.Minute}
+		if leasable(&c) {
+			t.Errorf("%s with a lockout is leased", text)
+		}
+	}
+	if CanLease(nil) {
+		t.Error("no limit can be leased")
+	}
+}

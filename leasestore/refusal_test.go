@@ -1,0 +1,187 @@
+package leasestore_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/leasestore"
+)
+
+// TestDenialsAreExact: what a denial says, made here without a call, is what the store would say, but for the time of a call.
+func TestDenialsAreExact(t *testing.T) {
+	for _, limit := range []string{
+		"token_bucket 7/1m burst=50", "token_bucket 1003/7h burst=60", "fixed_window 50/1h", "fixed_window 50/day",
+		"sliding_window 50/1h cells=6", "sliding_window 50/10s",
+	} {
+		t.Run(limit, func(t *testing.T) {
+			inBubble(t, leasestore.Config{}, func(r *rig) {
+				c := charge(limit)
+				for r.take(c).Allowed {
+					time.Sleep(300 * time.Microsecond)
+				}
+				before, _ := r.calls.count()
+				for i := range int64(200) {
+					c.Cost = 1 + i%5
+					d := r.take(c)
+					if c.Cost > r.strict(c, 0).Remaining && d.Allowed {
+						t.Fatalf("%d: allowed: %+v", i, d)
+					}
+					r.sameDenial(c, d.Outcomes[0])
+					time.Sleep(time.Millisecond)
+				}
+				if after, _ := r.calls.count(); after-before > 20 {
+					t.Errorf("%d calls for 200 denials", after-before)
+				}
+			})
+		})
+	}
+}
+
+// sameDenial compares a denial with the store's. It was said a call's time ago at most.
+func (r *rig) sameDenial(c headgate.Charge, got headgate.Outcome) {
+	r.t.Helper()
+	want := r.strict(c, c.Cost)
+	apart := func(a, b time.Duration) bool { return a-b > 2*rtt || b-a > 2*rtt }
+	if c.Limit.Algorithm() == headgate.AlgSlidingWindow && got.RetryAfter.After < want.RetryAfter.After {
+		want.RetryAfter.After = got.RetryAfter.After // that of a smaller cost, which the greater one cannot pass before
+	}
+	if got.Reason != want.Reason || got.Remaining != want.Remaining || got.HasRemaining != want.HasRemaining || got.RetryAfter.State != want.RetryAfter.State ||
+		apart(got.RetryAfter.After, want.RetryAfter.After) || apart(got.ResetAfter, want.ResetAfter) || got.Receipt.Charged != 0 {
+		r.t.Fatalf("cost %d:\nwant %+v\n got %+v", c.Cost, want, got)
+	}
+	if got.RetryAfter.After%time.Microsecond != 0 || got.ResetAfter%time.Microsecond != 0 {
+		r.t.Errorf("no whole microseconds: %+v", got)
+	}
+}
+
+// TestDeniedKeysCostFewCalls: the pauses between calls grow with the denial, and at its end the first request is allowed.
+func TestDeniedKeysCostFewCalls(t *testing.T) {
+	for _, limit := range []string{"fixed_window 10/1h", "sliding_window 10/1h cells=4", "token_bucket 10/10h burst=10"} {
+		inBubble(t, leasestore.Config{}, func(r *rig) {
+			c := charge(limit)
+			for r.take(c).Allowed {
+			}
+			before, _ := r.calls.count()
+			end := r.strict(c, 1).RetryAfter.After
+			began := time.Now()
+			var last headgate.Outcome
+			for time.Since(began) < end-20*time.Millisecond {
+				d := r.take(c)
+				if d.Allowed {
+					t.Fatalf("%s: allowed after %s of %s", limit, time.Since(began), end)
+				}
+				last = d.Outcomes[0]
+				time.Sleep(7 * time.Millisecond)
+			}
+			if after, _ := r.calls.count(); after-before > 50 {
+				t.Errorf("%s: %d calls in a denial of %s", limit, after-before, end)
+			}
+			time.Sleep(last.RetryAfter.After)
+			r.allow(c)
+		})
+	}
+}
+
+// TestFindsWhatOthersGaveBack: units that are refunded elsewhere are found after a time in proportion to the denial's.
+func TestFindsWhatOthersGaveBack(t *testing.T) {
+	inBubble(t, leasestore.Config{}, func(r *rig) {
+		c := charge("fixed_window 10/1h")
+		theirs := c
+		theirs.Cost = 4
+		d, err := headgate.Take(context.Background(), r.mem, theirs)
+		if err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		began := time.Now()
+		for r.take(c).Allowed {
+		}
+		for time.Since(began) < time.Second {
+			r.take(c)
+			time.Sleep(time.Millisecond)
+		}
+		if err := r.mem.Refund(context.Background(), []headgate.Charge{theirs}, &d); err != nil {
+			t.Fatal(err)
+		}
+		for !r.take(c).Allowed {
+			time.Sleep(time.Millisecond)
+		}
+		if since := time.Since(began); since > 3*time.Second {
+			t.Errorf("found %s after the denial began", since)
+		}
+	})
+}
+
+func TestNever(t *testing.T) {
+	for _, limit := range []string{"token_bucket 10/1h", "fixed_window 10/1h", "sliding_window 10/1h", "token_bucket 0/s burst=5", "fixed_window 0/1m"} {
+		inBubble(t, leasestore.Config{}, func(r *rig) {
+			c := charge(limit)
+			c.Cost = 11
+			for range 3 {
+				d := r.take(c)
+				if o := d.Outcomes[0]; d.Allowed || o.Reason != headgate.ReasonCostExceedsLimit || o.RetryAfter.State != headgate.RetryNever {
+					t.Errorf("%s: %+v", limit, d)
+				}
+			}
+		})
+	}
+}
+
+// TestRemainingDoesNotRise: while nothing comes back, what is left only becomes less.
+func TestRemainingDoesNotRise(t *testing.T) {
+	inBubble(t, leasestore.Config{}, func(r *rig) {
+		c := charge("fixed_window 5000/1h")
+		last := int64(5000)
+		for i := range 5000 {
+			d := r.allow(c)
+			o := d.Outcomes[0]
+			if o.Remaining >= last || o.Receipt.Charged != 1 || !o.HasRemaining || d.Binding != 0 {
+				t.Fatalf("take %d: %d left before, %+v", i, last, d)
+			}
+			last = o.Remaining
+			time.Sleep(100 * time.Microsecond)
+		}
+		if d := r.take(c); d.Allowed || last != 0 || d.Binding != 0 {
+			t.Errorf("%d left of all; %+v", last, d)
+		}
+	})
+}
+
+// TestMixedCosts: a large cost is served from several leases, and is not kept out by what is in hand.
+func TestMixedCosts(t *testing.T) {
+	for _, limit := range []string{"fixed_window 1000/1h", "token_bucket 1/1h burst=1000", "sliding_window 1000/1h"} {
+		inBubble(t, leasestore.Config{}, func(r *rig) {
+			c := charge(limit)
+			total := int64(0)
+			for i := range int64(400) {
+				c.Cost = 1 + i%7*(i%3)
+				if d := r.take(c); d.Allowed {
+					total += c.Cost
+				}
+				time.Sleep(500 * time.Microsecond)
+			}
+			for c.Cost = 13; c.Cost > 0; {
+				if !r.take(c).Allowed {
+					c.Cost--
+					time.Sleep(5 * time.Millisecond)
+					continue
+				}
+				total += c.Cost
+			}
+			if total != 1000 {
+				t.Errorf("%s: %d of 1000 allowed", limit, total)
+			}
+		})
+	}
+}
+
+func ExampleNew() {
+	upstream := headgate.Limiter(nil) // a redisstore.Store, say
+	leased := leasestore.New(upstream, leasestore.Config{})
+	defer leased.Close()
+	_, err := headgate.Allow(context.Background(), leased, headgate.MustParseLimit("token_bucket 100/s"), "ada")
+	fmt.Println(err)
+	// Output: leasestore: the store behind it cannot decide this
+}
