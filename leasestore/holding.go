@@ -113,9 +113,22 @@ func (h *holding) spend(n int64) (from *lease, remaining int64) {
 			return h.gather(n)
 		}
 		if left, ok := l.take(n); ok {
-			return l, left + l.beyond
+			return l, h.remaining(l, left)
 		}
 	}
+}
+
+// remaining is how many units there are, here and at the upstream, when a lease has so many left: what was beyond it when it was
+// charged, and what is left in older ones. The caller holds the lock.
+func (h *holding) remaining(l *lease, left int64) int64 {
+	n := left + l.beyond
+	for _, older := range h.leases {
+		if older == l {
+			break
+		}
+		n += older.held()
+	}
+	return n
 }
 
 // gather takes n units from several leases: of one window or cell, where all units are the same, or of a bucket, where a refund
@@ -138,7 +151,7 @@ func (h *holding) gather(n int64) (from *lease, remaining int64) {
 		if !ok {
 			continue
 		}
-		if got[i], n, remaining = part, n-part, rest+l.beyond; from == nil || l.mark < from.mark {
+		if got[i], n, remaining = part, n-part, h.remaining(l, rest); from == nil || l.mark < from.mark {
 			from = l
 		}
 		if n == 0 {

@@ -20,7 +20,7 @@ func TestDenialsAreExact(t *testing.T) {
 			inBubble(t, leasestore.Config{}, func(r *rig) {
 				c := charge(limit)
 				for r.take(c).Allowed {
-					time.Sleep(300 * time.Microsecond)
+					pause(300 * time.Microsecond)
 				}
 				before, _ := r.calls.count()
 				for i := range int64(200) {
@@ -30,7 +30,7 @@ func TestDenialsAreExact(t *testing.T) {
 						t.Fatalf("%d: allowed: %+v", i, d)
 					}
 					r.sameDenial(c, d.Outcomes[0])
-					time.Sleep(time.Millisecond)
+					pause(time.Millisecond)
 				}
 				if after, _ := r.calls.count(); after-before > 20 {
 					t.Errorf("%d calls for 200 denials", after-before)
@@ -74,12 +74,12 @@ func TestDeniedKeysCostFewCalls(t *testing.T) {
 					t.Fatalf("%s: allowed after %s of %s", limit, time.Since(began), end)
 				}
 				last = d.Outcomes[0]
-				time.Sleep(7 * time.Millisecond)
+				pause(7 * time.Millisecond)
 			}
 			if after, _ := r.calls.count(); after-before > 50 {
 				t.Errorf("%s: %d calls in a denial of %s", limit, after-before, end)
 			}
-			time.Sleep(last.RetryAfter.After)
+			pause(last.RetryAfter.After)
 			r.allow(c)
 		})
 	}
@@ -100,13 +100,13 @@ func TestFindsWhatOthersGaveBack(t *testing.T) {
 		}
 		for time.Since(began) < time.Second {
 			r.take(c)
-			time.Sleep(time.Millisecond)
+			pause(time.Millisecond)
 		}
 		if err := r.mem.Refund(context.Background(), []headgate.Charge{theirs}, &d); err != nil {
 			t.Fatal(err)
 		}
 		for !r.take(c).Allowed {
-			time.Sleep(time.Millisecond)
+			pause(time.Millisecond)
 		}
 		if since := time.Since(began); since > 3*time.Second {
 			t.Errorf("found %s after the denial began", since)
@@ -141,7 +141,7 @@ func TestRemainingDoesNotRise(t *testing.T) {
 				t.Fatalf("take %d: %d left before, %+v", i, last, d)
 			}
 			last = o.Remaining
-			time.Sleep(100 * time.Microsecond)
+			pause(100 * time.Microsecond)
 		}
 		if d := r.take(c); d.Allowed || last != 0 || d.Binding != 0 {
 			t.Errorf("%d left of all; %+v", last, d)
@@ -160,12 +160,12 @@ func TestMixedCosts(t *testing.T) {
 				if d := r.take(c); d.Allowed {
 					total += c.Cost
 				}
-				time.Sleep(500 * time.Microsecond)
+				pause(500 * time.Microsecond)
 			}
 			for c.Cost = 13; c.Cost > 0; {
 				if !r.take(c).Allowed {
 					c.Cost--
-					time.Sleep(5 * time.Millisecond)
+					pause(5 * time.Millisecond)
 					continue
 				}
 				total += c.Cost

@@ -125,6 +125,9 @@ func (r *rig) warm(times int, every time.Duration, charges ...headgate.Charge) {
 // left is what the upstream has left.
 func (r *rig) left(c headgate.Charge) int64 { return r.strict(c, 0).Remaining }
 
+// pause lets virtual time pass.
+func pause(d time.Duration) { time.Sleep(d) }
+
 // strict is what the upstream says of a cost.
 func (r *rig) strict(c headgate.Charge, cost int64) headgate.Outcome {
 	r.t.Helper()

@@ -21,7 +21,7 @@ func TestSeveralWithoutACall(t *testing.T) {
 		n := 0
 		for r.take(a, b).Allowed {
 			n++
-			time.Sleep(time.Millisecond)
+			pause(time.Millisecond)
 		}
 		if n != 200 {
 			t.Fatalf("%d allowed", n)
@@ -177,7 +177,7 @@ func TestRefund(t *testing.T) {
 				t.Errorf("%s: %d calls, %d held of %d", limit, after-before, r.Stats().Held, held)
 			}
 			late := r.allow(c)
-			time.Sleep(5 * time.Second)
+			pause(5 * time.Second)
 			refund(r, &late, c)
 			if got := r.left(c); got != 100_000-900 || r.Stats().Held != 0 {
 				t.Errorf("%s: %d left, %+v", limit, got, r.Stats())
@@ -232,9 +232,9 @@ func TestAbilitiesThatTheUpstreamLacks(t *testing.T) {
 			if _, err := headgate.Take(ctx, s, c); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Millisecond)
+			pause(time.Millisecond)
 		}
-		time.Sleep(3 * time.Second)
+		pause(3 * time.Second)
 		if st := s.Stats(); st.Refunded != 0 || st.Lost == 0 || st.Held != 0 {
 			t.Errorf("what cannot be given back is lost: %+v", st)
 		}
@@ -269,7 +269,7 @@ func TestFigures(t *testing.T) {
 			if r.take(c).Allowed {
 				n++
 			}
-			time.Sleep(time.Millisecond)
+			pause(time.Millisecond)
 		}
 		st := r.Stats()
 		if want := (seen{int64(st.Asked), int64(st.Granted), int64(st.Refunded), int64(st.Lost), int64(st.Calls), int64(st.Failed)}); o != want {

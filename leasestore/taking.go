@@ -194,7 +194,7 @@ func (t *taking) stand(w *want, claim bool) bool {
 // check judges a charge that takes nothing by what is in hand.
 func (t *taking) check(w *want, now int64) {
 	if l := w.h.current.Load(); l != nil && w.h.held() >= w.c.Cost {
-		w.step, w.from, w.remaining = seen, l, l.held()+l.beyond
+		w.step, w.from, w.remaining = seen, l, w.h.remaining(l, l.held())
 		return
 	}
 	t.refuse(w, now)
