@@ -47,7 +47,8 @@ func (p Renderer) Write(w http.ResponseWriter, r *http.Request, v *Verdict) {
 // is for fronts without an http.ResponseWriter.
 //
 // Titles and messages are in the [Language] that the request prefers. A page that a template cannot make, or makes longer
-// than 1 MB, is answered with a problem document. A fallback has no Retry-After if its status says that all is well.
+// than 1 MB, is answered with a problem document. In the style of problem documents, a browser is given a page where the code has one;
+// see [FriendlyPage]. A fallback has no Retry-After if its status says that all is well.
 func (p Renderer) Answer(request http.Header, v *Verdict) Answer {
 	h := make(http.Header, 8)
 	retry, again := p.retry(v)
@@ -63,9 +64,9 @@ func (p Renderer) Answer(request http.Header, v *Verdict) Answer {
 	} else {
 		d := denial{v: v, page: newPage(request, v, a.Status), again: again}
 		d.page.RetryAfter = retry
-		values[1], a.Body = p.body(&d)
 		values[2] = d.page.Lang
 		h["Content-Language"], h["Vary"] = values[2:3:3], values[3:4:4]
+		values[1], a.Body = p.body(request, h, &d)
 	}
 	if !mayHaveBody(a.Status) {
 		values[1], a.Body = "", nil
@@ -138,7 +139,7 @@ type envelope struct {
 	ID        string `json:"id"`
 }
 
-func (p Renderer) body(d *denial) (contentType string, body []byte) {
+func (p Renderer) body(request, h http.Header, d *denial) (contentType string, body []byte) {
 	switch d.v.Response.Style {
 	case StyleEnvelope:
 		return asJSON("application/json", envelope{
@@ -151,8 +152,29 @@ func (p Renderer) body(d *denial) (contentType string, body []byte) {
 				return "text/html; charset=utf-8", b.page.Bytes()
 			}
 		}
+	default:
+		if page, ok := d.friendly(request, h); ok {
+			return "text/html; charset=utf-8", page
+		}
 	}
 	return asJSON("application/problem+json", d.problem())
+}
+
+// friendly is the page for a browser, where the code has one.
+func (d *denial) friendly(request, h http.Header) ([]byte, bool) {
+	if !HasFriendlyPage(d.page.Code) {
+		return nil, false
+	}
+	h["Vary"] = append(h["Vary"], "Accept")
+	own := d.page
+	if own.Message = d.v.Detail; own.Lang != English {
+		own.Message = ""
+	}
+	page, ok := FriendlyPage(request, &own)
+	if ok {
+		h["Content-Security-Policy"] = []string{friendlyPolicy}
+	}
+	return page, ok
 }
 
 func (d *denial) problem() problem {

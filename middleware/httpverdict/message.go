@@ -38,6 +38,7 @@ var codeTexts = map[string]phrase{
 	"gone":                 {"The request came too late. Please send it again.", "该请求已失效，请重新发送。"},
 	"invalid_cost":         {"The cost of the request cannot be charged.", "无法计算该请求的用量。"},
 	"malformed_request":    {"The request is malformed.", "请求格式有误。"},
+	"restricted":           {"The service is open to some users only for the moment. Please try again later.", "服务暂时只对部分用户开放，请稍后再试。"},
 	"upstream_unavailable": {"The service is not available at the moment. Please try again later.", "服务暂时不可用，请稍后再试。"},
 	"wait_timeout":         {"The request has waited for its turn in vain. Please try again later.", "排队等待超时，请稍后再试。"},
 }

@@ -83,6 +83,7 @@ func Run(t *testing.T, f Front) {
 		{"a fallback is the answer", false, testFallback},
 		{"a denial as a page", false, testTemplate},
 		{"a denial in the client's language", false, testLanguages},
+		{"a page for people while the service is restricted", false, testRestricted},
 		{"a denial that a page of another origin reads", false, testOrigins},
 		{"an old answer in place of a denial", false, testStale},
 		{"answers that are not for others", false, testNotKept},

@@ -90,6 +90,33 @@ func testLanguages(t *testing.T, b *bench) {
 	}
 }
 
+func testRestricted(t *testing.T, b *bench) {
+	b.deny(t, func(v *httpverdict.Verdict) {
+		v.Kind, v.Code, v.Limits, v.Binding = httpverdict.Unavailable, "restricted", nil, -1
+	})
+	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+	for _, c := range []struct{ accept, lang, mediaType, want string }{
+		{browser, "en", "text/html; charset=utf-8", `<html lang="en">`},
+		{browser, "zh-CN,zh;q=0.9", "text/html; charset=utf-8", `<html lang="zh-Hans">`},
+		{"application/json", "zh", "application/problem+json", `"code":"restricted"`},
+		{"*/*", "en", "application/problem+json", `"code":"restricted"`},
+	} {
+		res, body := b.ask(t, http.MethodGet, "/", "Accept", c.accept, "Accept-Language", c.lang)
+		h, vary := res.Header, strings.Join(res.Header["Vary"], ",")
+		if res.StatusCode != 503 || h.Get("Retry-After") != "12" || h.Get("Content-Type") != c.mediaType || h.Get("Headgate-Id") != "id-denied" ||
+			!strings.Contains(body, c.want) || !strings.Contains(body, "id-denied") || !strings.Contains(vary, "Accept,") && !strings.HasSuffix(vary, "Accept") {
+			t.Errorf("%s in %s: %d %v %.200s", c.accept, c.lang, res.StatusCode, h, body)
+		}
+		if got := b.awaitDone(t); got.Status != 503 || got.Bytes != int64(len(body)) {
+			t.Errorf("%s in %s: Done got %+v", c.accept, c.lang, got)
+		}
+	}
+	res, body := b.ask(t, http.MethodHead, "/", "Accept", browser)
+	if res.StatusCode != 503 || body != "" || res.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Errorf("HEAD: %d %v %q", res.StatusCode, res.Header, body)
+	}
+}
+
 func testOrigins(t *testing.T, b *bench) {
 	const shop = "https://shop.example"
 	b.deny(t, func(v *httpverdict.Verdict) { v.Response.Origins = []string{shop} })
