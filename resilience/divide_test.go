@@ -6,7 +6,6 @@ import (
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
-	"github.com/headgate-io/headgate/memstore"
 	"pgregory.net/rapid"
 )
 
@@ -146,9 +145,7 @@ func TestShareAdmits(t *testing.T) {
 			const n = 3
 			admitted := 0
 			for range n {
-				store := memstore.New(memstore.Config{SweepInterval: -1})
-				defer store.Close()
-				share := NewShare(store, func() int { return n })
+				share := NewShare(openMemory(t), func() int { return n })
 				for ms := range 1001 {
 					admitted += takeAll(t, share.At(start.Add(time.Duration(ms)*time.Millisecond)), headgate.One("s", "k", headgate.MustParseLimit(limit)))
 				}

@@ -258,6 +258,35 @@ func TestLevelNotesThatAreBroken(t *testing.T) {
 	})
 }
 
+// FuzzSwitchNote: whatever lies on the board, what is believed can be said again and means the same.
+func FuzzSwitchNote(f *testing.F) {
+	f.Add(`{"level":3,"on":true,"why":"a\u0000b","by":"hand","since":"2026-01-01T00:00:00Z","revision":7}`, `{"level":3,"on":false,"revision":8}`)
+	f.Add("", "{")
+	f.Fuzz(func(t *testing.T, first, second string) {
+		var h hand
+		for _, text := range []string{first, second} {
+			before := h.state
+			err := h.take(text, LevelRestricted)
+			if h.state.Revision < before.Revision || err != nil && h.state != before {
+				t.Fatalf("%q and %q: an older or broken note was taken: %+v", first, second, h.state)
+			}
+			if h.state.Revision > maxRevise || len(h.state.Why) > maxWhy {
+				t.Fatalf("out of bounds: %+v", h.state)
+			}
+			if h.state != (handState{}) {
+				again, err := decodeState(h.state.encode(), LevelRestricted)
+				if err != nil || again.Why != h.state.Why || again.On != h.state.On || again.Revision != h.state.Revision {
+					t.Fatalf("%+v comes back as %+v: %v", h.state, again, err)
+				}
+			}
+		}
+		var n timedNote
+		if err := n.take(first, time.Now(), time.Minute); err != nil && n.active {
+			t.Fatalf("a broken note is in force: %+v", n)
+		}
+	})
+}
+
 func TestDevicesAlert(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
