@@ -113,6 +113,9 @@ func TestAdaptiveSettles(t *testing.T) {
 		{"a large service", 200, 1000, 0.2, 210, 280, 0.90, 50 * time.Millisecond, 0.60},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if underRace && c.workers > 100 {
+				t.Skip("two million simulated requests under the race detector take minutes; the smaller services run")
+			}
 			synctest.Test(t, func(t *testing.T) {
 				cfg := Adaptive{}.withDefaults()
 				with := besiege(newSimulated(c.workers, c.strain), newLimiter(cfg, time.Now()), c.clients, time.Minute)

@@ -81,6 +81,7 @@ func Run(t *testing.T, f Front) {
 		{"Done tells header and bytes of the request", false, testResult},
 		{"Done tells the header of a denial", false, testDeniedResult},
 		{"a fallback is the answer", false, testFallback},
+		{"a fallback is not in the way of an answer", false, testFallbackOfAllowed},
 		{"a denial as a page", false, testTemplate},
 		{"a denial in the client's language", false, testLanguages},
 		{"a page for people while the service is restricted", false, testRestricted},

@@ -63,6 +63,23 @@ func testFallback(t *testing.T, b *bench) {
 	}
 }
 
+// An allowed request's fallback is for a service that gives no answer; the one that it gives is passed on, a failure too.
+func testFallbackOfAllowed(t *testing.T, b *bench) {
+	b.start(t, func(*httpverdict.Request) *httpverdict.Verdict {
+		return &httpverdict.Verdict{ID: "id-1", Binding: -1, Fallback: &httpverdict.Fallback{Status: 200, Body: []byte("soon")}}
+	}, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/busy" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		io.WriteString(w, "own")
+	})
+	for path, status := range map[string]int{"/": 200, "/busy": 503} {
+		if res, body := b.ask(t, http.MethodGet, path); res.StatusCode != status || body != "own" {
+			t.Errorf("%s: %d %q, want %d and the application's own", path, res.StatusCode, body, status)
+		}
+	}
+}
+
 func testTemplate(t *testing.T, b *bench) {
 	b.deny(t, func(v *httpverdict.Verdict) {
 		v.Response.Style = httpverdict.StyleTemplate
