@@ -19,7 +19,6 @@ type observer struct {
 	open      []bool // by instance: its last call was not made, since a breaker was open
 	faults    []*fault
 	dead      time.Time // when the store whose data was lost had ended; zero before
-	local     int64
 	fell      int64
 	unasked   int64
 	longest   time.Duration
@@ -84,9 +83,6 @@ func (o *observer) decided(d decision) {
 	if d.call.asked {
 		o.open[d.instance] = unasked
 	}
-	if d.by() == byLocal {
-		o.local++
-	}
 	if d.call.err != nil {
 		o.fell++
 	}
@@ -143,7 +139,7 @@ func (o *observer) now() *demo.Faults {
 		}
 	}
 	n := len(o.open)
-	f := &demo.Faults{L1: lost > 0, Local: o.local, Events: slices.Clone(o.events)}
+	f := &demo.Faults{L1: lost > 0, Local: o.fell, Events: slices.Clone(o.events)}
 	switch lost {
 	case 0:
 		f.InForce = fmt.Sprintf("the store, on all %d instances", n)

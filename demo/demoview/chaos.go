@@ -42,7 +42,9 @@ func limits(say func(string, ...any), law string, w *demo.Without) {
 
 func faults(say func(string, ...any), c *demo.FaultSummary) {
 	say("")
-	say("  %-31s %7s %8s %8s %8s %8s", "Done to Redis", "for", "noticed", "breaker", "back in", "on_error")
+	if len(c.Faults) > 0 {
+		say("  %-31s %7s %8s %8s %8s %8s", "Done to Redis", "for", "noticed", "breaker", "back in", "on_error")
+	}
 	for _, f := range c.Faults {
 		at := time.Duration(f.AtS * float64(time.Second)).Round(100 * time.Millisecond)
 		say("    %6s  %-21s %7s %8s %8s %8s %8s", at, f.Fault, short(millis(f.LastedMS)), maybe(f.NoticedMS), maybe(f.L1MS),
