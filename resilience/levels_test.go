@@ -153,7 +153,7 @@ func TestLevelByHand(t *testing.T) {
 		if !d.Restricted() {
 			t.Error("not in force where somebody has joined")
 		}
-		time.Sleep(10 * time.Minute)
+		time.Sleep(time.Minute)
 		c.turn(t, LevelRestricted, false, "over")
 		time.Sleep(1200 * time.Millisecond)
 		for _, i := range []instance{a, c, d} {
