@@ -114,7 +114,7 @@ func TestAdaptiveSettles(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if underRace && c.workers > 100 {
-				t.Skip("two million simulated requests under the race detector take minutes; the smaller services run")
+				t.Skip("two million simulated requests take long under the race detector; the smaller services run")
 			}
 			synctest.Test(t, func(t *testing.T) {
 				cfg := Adaptive{}.withDefaults()
