@@ -190,7 +190,7 @@ func (b *Breakers) States() []NodeState {
 	return states
 }
 
-// Close ends the probes. Nodes stay as they are. A second Close does nothing.
+// Close ends the probes, without waiting for one that does not end with its context. Nodes stay as they are. A second Close does nothing.
 func (b *Breakers) Close() error {
 	b.mu.Lock()
 	b.closed = true

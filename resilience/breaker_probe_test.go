@@ -157,6 +157,7 @@ func TestBoundedProbe(t *testing.T) {
 		}})
 		time.Sleep(2 * time.Second)
 		b.Close()
+		synctest.Wait() // Close does not wait for a probe that is under way
 		if len(lasted) < 2 || lasted[0] != 500*time.Millisecond || lasted[1] != 500*time.Millisecond {
 			t.Errorf("probes lasted %v", lasted)
 		}
