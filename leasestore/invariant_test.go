@@ -218,7 +218,7 @@ func (w *world) end() {
 // fails before and after it ran, clocks that are set, limits that change. HEADGATE_LEASE_WORLDS is how many; a world that
 // fails is named by its seed and comes again with HEADGATE_LEASE_SEED.
 func TestEverythingAdmittedWasCharged(t *testing.T) {
-	worlds, from := fromEnv("HEADGATE_LEASE_WORLDS", 120), fromEnv("HEADGATE_LEASE_SEED", 0)
+	worlds, from := fromEnv("HEADGATE_LEASE_WORLDS", 60), fromEnv("HEADGATE_LEASE_SEED", 0)
 	if from > 0 {
 		worlds = 1
 	} else {

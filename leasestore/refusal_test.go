@@ -59,7 +59,7 @@ func (r *rig) sameDenial(c headgate.Charge, got headgate.Outcome) {
 
 // TestDeniedKeysCostFewCalls: the pauses between calls grow with the denial, and at its end the first request is allowed.
 func TestDeniedKeysCostFewCalls(t *testing.T) {
-	for _, limit := range []string{"fixed_window 10/1h", "sliding_window 10/1h cells=4", "token_bucket 10/10h burst=10"} {
+	for _, limit := range []string{"fixed_window 10/1m", "sliding_window 10/1m cells=4", "token_bucket 10/10m burst=10"} {
 		inBubble(t, leasestore.Config{}, func(r *rig) {
 			c := charge(limit)
 			for r.take(c).Allowed {
