@@ -132,7 +132,7 @@ func (t *taking) fetch() {
 			s.report(w, 0, got-sent, string(headgate.CodeOf(err)))
 			continue
 		}
-		s.deliver(w, &d.Outcomes[i], sent, got)
+		s.deliver(w, answer{&d.Outcomes[i], sent, got})
 	}
 	t.end(err)
 }
@@ -191,18 +191,18 @@ func (s *Store) callTime() time.Duration {
 }
 
 // deliver brings the answer of a call home: the units as a lease, and what it says about denials.
-func (s *Store) deliver(w *want, o *headgate.Outcome, sent, got int64) {
+func (s *Store) deliver(w *want, a answer) {
 	h := w.h
-	granted := min(o.Receipt.Charged, w.units())
-	s.report(w, granted, got-sent, "")
+	granted := min(a.Receipt.Charged, w.units())
+	s.report(w, granted, a.got-a.sent, "")
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := newLease(w.limit, granted, o, got)
-	end, ends := ends(w.limit, o)
+	l := newLease(w.limit, granted, &a)
+	end, ends := ends(w.limit, a.Outcome)
 	if granted > 0 {
-		l.deadline = sent + int64(s.cfg.Life)
+		l.deadline = a.sent + int64(s.cfg.Life)
 		if ends {
-			h.endAt = sent + int64(end)
+			h.endAt = a.sent + int64(end)
 			l.deadline = min(l.deadline, h.endAt)
 		}
 	}
@@ -217,14 +217,14 @@ func (s *Store) deliver(w *want, o *headgate.Outcome, sent, got int64) {
 		s.stock(h, l)
 	}
 	if w.step == looks {
-		s.looked(h, w, o, sent, got)
+		s.looked(h, w, &a)
 	} else {
-		s.noteGrant(h, w, granted, o, sent, got)
+		s.noteGrant(h, w, granted, &a)
 	}
 }
 
-func newLease(limit headgate.Limit, granted int64, o *headgate.Outcome, got int64) *lease {
-	l := &lease{limit: limit, granted: granted, beyond: o.Remaining, resetAt: got + int64(o.ResetAfter), mark: o.Receipt.Mark}
+func newLease(limit headgate.Limit, granted int64, a *answer) *lease {
+	l := &lease{limit: limit, granted: granted, beyond: a.Remaining, resetAt: a.resetAt(), mark: a.Receipt.Mark}
 	l.left.Store(granted)
 	l.low.Store(-1)
 	return l
@@ -244,53 +244,6 @@ func (s *Store) stock(h *holding, l *lease) {
 	}
 	h.leases = append(h.leases, l)
 	h.pick(1)
-}
-
-// noteGrant draws the conclusions from what was granted: if it is less than was asked for, the limit is at its end, and the next
-// call for units waits.
-func (s *Store) noteGrant(h *holding, w *want, granted int64, o *headgate.Outcome, sent, got int64) {
-	if granted >= w.need {
-		h.askAt, h.empty = 0, 0
-		h.deny(nil)
-		return
-	}
-	pause := int64(s.cfg.Gap)
-	h.askAt = sent + pause
-	if granted > 0 {
-		h.empty = 0
-	}
-	if !foretells(w.limit) {
-		h.deny(nil) // the time of a denial is not known: who needs it must look
-		return
-	}
-	need := o.Remaining + 1
-	wait := int64(waitFor(w.limit, o.ResetAfter, need))
-	if granted == 0 {
-		pause = s.pause(h, wait)
-		h.askAt = sent + pause
-	}
-	h.deny(&refusal{limit: w.limit, need: need, until: h.askAt, remaining: o.Remaining, told: got, resetAt: got + int64(o.ResetAfter), retryAt: got + wait})
-}
-
-// looked keeps what a look has found: the time of the denial, or that there are units by now, which the next call may fetch.
-func (s *Store) looked(h *holding, w *want, o *headgate.Outcome, sent, got int64) {
-	r := &refusal{limit: w.limit, need: w.need, until: h.askAt, remaining: o.Remaining, told: got, resetAt: got + int64(o.ResetAfter), retryAt: h.askAt}
-	if !o.Allowed {
-		r.retryAt = got + int64(o.RetryAfter.After)
-		r.until = sent + s.pause(h, int64(o.RetryAfter.After))
-		h.askAt = r.until
-	}
-	h.deny(r)
-}
-
-// pause is the time until the next call for a key that has nothing left, whose denial lasts for wait: Gap at first, then twice as
-// long each time, until the denial is over at the latest. So what comes back early, because others refund it, is found after a
-// time in proportion to the denial's, and a key that is denied all day costs few calls.
-func (s *Store) pause(h *holding, wait int64) int64 {
-	gap := int64(s.cfg.Gap)
-	pause := gap << min(h.empty, 30)
-	h.empty++
-	return max(gap, min(wait, pause))
 }
 
 // refill starts a call in the background if too few units are in hand.

@@ -13,7 +13,7 @@ import (
 // than there was.
 func TestRetireAndSpend(t *testing.T) {
 	for range 2000 {
-		l := newLease(nil, 40, &headgate.Outcome{}, 0)
+		l := newLease(nil, 40, &answer{Outcome: &headgate.Outcome{}})
 		var spent, unspent atomic.Int64
 		var wg sync.WaitGroup
 		begin := make(chan struct{})
@@ -46,7 +46,7 @@ func TestRetireAndSpend(t *testing.T) {
 }
 
 func TestRestoreIsBounded(t *testing.T) {
-	l := newLease(nil, 10, &headgate.Outcome{}, 0)
+	l := newLease(nil, 10, &answer{Outcome: &headgate.Outcome{}})
 	if left, ok := l.take(7); left != 3 || !ok {
 		t.Fatalf("%d left", left)
 	}

@@ -2,6 +2,7 @@ package leasestore_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -88,7 +89,8 @@ func TestErrorOfAPart(t *testing.T) {
 		r.calls.set(&headgate.Error{Code: headgate.CodeClockSkew, Charge: 0}, false)
 		d := headgate.Decision{Allowed: true, Outcomes: make([]headgate.Outcome, 2)}
 		err := r.Take(context.Background(), []headgate.Charge{a, log}, &d)
-		if e, ok := err.(*headgate.Error); !ok || e.Charge != 1 || e.Code != headgate.CodeClockSkew || d.Allowed || len(d.Outcomes) != 0 {
+		var e *headgate.Error
+		if !errors.As(err, &e) || e.Charge != 1 || e.Code != headgate.CodeClockSkew || d.Allowed || len(d.Outcomes) != 0 {
 			t.Errorf("%+v, %v", d, err)
 		}
 		if got := r.Stats().Held; got != held {

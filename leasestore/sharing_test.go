@@ -32,13 +32,13 @@ func TestSharing(t *testing.T) {
 		t.Run(fmt.Sprintf("%s, %d of %d", tt.limit, tt.busy, tt.of), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := memstore.New(memstore.Config{Now: time.Now})
-				defer m.Close()
+				t.Cleanup(func() { _ = m.Close() })
 				var stores []*leasestore.Store
 				var ups []*counted
 				for range tt.of {
 					up := &counted{Store: m}
 					s := leasestore.New(up, leasestore.Config{})
-					defer s.Close()
+					t.Cleanup(func() { _ = s.Close() })
 					stores, ups = append(stores, s), append(ups, up)
 				}
 				c := charge(tt.limit)

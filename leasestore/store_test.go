@@ -187,11 +187,11 @@ func TestWhereTheLoadIs(t *testing.T) {
 	for _, busy := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			m := memstore.New(memstore.Config{Now: time.Now})
-			defer m.Close()
+			t.Cleanup(func() { _ = m.Close() })
 			var stores []*leasestore.Store
 			for range 10 {
 				s := leasestore.New(&counted{Store: m}, leasestore.Config{})
-				defer s.Close()
+				t.Cleanup(func() { _ = s.Close() })
 				stores = append(stores, s)
 			}
 			c := charge("fixed_window 10000/10s")

@@ -164,100 +164,6 @@ func (t *taking) look(claim bool) (worst *want, at step) {
 	return worst, at
 }
 
-// stand finds out where one charge stands. It reports false if its holding is no longer that of its key.
-func (t *taking) stand(w *want, claim bool) bool {
-	h, s := w.h, t.s
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.gone {
-		return false
-	}
-	now := s.now()
-	h.used = now
-	s.relimit(h, w.limit)
-	s.tidy(h, now)
-	w.step = strict
-	switch {
-	case w.c.Mode == headgate.Check:
-		t.check(w, now)
-	case t.serve(w, now) || w.c.Mode == headgate.Settle || t.refuse(w, now) || !claim:
-	case h.failed != nil && now < h.failedUntil:
-		w.step, w.err = failed, h.failed
-	case h.call != nil:
-		w.step, w.call = waits, h.call
-	default:
-		t.claim(w, now)
-	}
-	return true
-}
-
-// check judges a charge that takes nothing by what is in hand.
-func (t *taking) check(w *want, now int64) {
-	if l := w.h.current.Load(); l != nil && w.h.held() >= w.c.Cost {
-		w.step, w.from, w.remaining = seen, l, w.h.remaining(l, l.held())
-		return
-	}
-	t.refuse(w, now)
-}
-
-func (t *taking) serve(w *want, now int64) bool {
-	from, remaining := w.h.spend(w.c.Cost)
-	if from == nil {
-		return false
-	}
-	w.step, w.from, w.remaining = served, from, remaining
-	t.s.arm(w.h, now)
-	return true
-}
-
-func (t *taking) refuse(w *want, now int64) bool {
-	r, held := w.h.refusal.Load(), w.h.held()
-	if r == nil || !r.denies(w.limit, w.c.Cost, held, now) {
-		return false
-	}
-	w.step, w.refusal, w.held = denied, r, held
-	if !w.counted && w.c.Mode == headgate.Pay {
-		w.counted = true
-		r.denied.Add(w.c.Cost)
-	}
-	return true
-}
-
-// claim decides how the upstream is asked for a charge, and marks the key so that others wait for the answer.
-func (t *taking) claim(w *want, now int64) {
-	h, cfg, took := w.h, &t.s.cfg, t.s.callTime()
-	if length := lengthOf(w.limit); length > 0 && took > length/2 {
-		return // leases would be dead when they come
-	}
-	held := h.held()
-	recent := h.recent(now, cfg.Ahead) + w.c.Cost
-	w.resets = h.resets
-	switch {
-	case now < h.askAt:
-		w.step, w.need = looks, max(1, w.c.Cost-held)
-	case recent == w.c.Cost && held == 0:
-		w.step = cold
-	default:
-		w.step = asks
-		w.need = max(h.target(now, recent, cfg.Ahead, took), w.c.Cost+h.waiting) - held
-		w.need = min(max(w.need, 1), sizeOf(w.limit))
-	}
-	if t.call == nil {
-		t.call = &call{done: make(chan struct{})}
-	}
-	h.call = t.call
-}
-
-// arm sets the mark of the current lease below which more is charged, once. The caller holds the lock.
-func (s *Store) arm(h *holding, now int64) {
-	l := h.current.Load()
-	if l == nil || l == h.armed {
-		return
-	}
-	h.armed = l
-	l.low.Store(threshold(h.recent(now, s.cfg.Ahead), s.cfg.Ahead, s.callTime()) - (h.held() - l.held()))
-}
-
 // undo puts back what is in the take's hand.
 func (t *taking) undo() {
 	for i := range t.wants {
@@ -399,71 +305,10 @@ func (t *taking) conclude(d *headgate.Decision, sent int64) {
 		if w.h == nil || w.step > cold {
 			continue
 		}
-		if t.s.noteAnswer(w, o, sent, got) && w.c.Mode == headgate.Settle && d.Allowed {
+		if t.s.noteAnswer(w, &answer{o, sent, got}) && w.c.Mode == headgate.Settle && d.Allowed {
 			t.s.makeUp(w, o)
 			t.s.refill(w.h)
 		}
 	}
 	t.release(nil)
-}
-
-// noteAnswer keeps what the answer to one charge says of the key. It reports whether the key has been asked for more than this
-// lately.
-func (s *Store) noteAnswer(w *want, o *headgate.Outcome, sent, got int64) (busy bool) {
-	h := w.h
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.limit != w.limit || h.resets != w.resets && w.step == cold {
-		return false
-	}
-	if end, ok := ends(w.limit, o); ok && o.Receipt.Charged > 0 {
-		h.endAt = sent + int64(end)
-	}
-	if w.c.Mode != headgate.Check && !w.counted {
-		w.counted = true
-		h.asked += w.c.Cost
-	}
-	switch {
-	case o.Allowed && w.step == cold:
-		h.empty, h.askAt = 0, 0
-		h.deny(nil)
-	case o.Reason == headgate.ReasonLimited && o.RetryAfter.State == headgate.RetryAfter:
-		s.noteDenial(h, w, o, sent, got)
-	}
-	return h.recent(got, s.cfg.Ahead) > w.c.Cost
-}
-
-// makeUp takes from the leases what a settling charge did not get at the upstream.
-func (s *Store) makeUp(w *want, o *headgate.Outcome) {
-	h := w.h
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s.tidy(h, s.now())
-	short := min(w.c.Cost-o.Receipt.Charged, h.held())
-	if short <= 0 || h.limit != w.limit {
-		return
-	}
-	from, _ := h.spend(short)
-	switch {
-	case from == nil:
-		return
-	case o.Receipt.Charged == 0:
-		o.Receipt = headgate.Receipt{Charged: short, Mark: from.mark}
-	case o.Receipt.Mark == from.mark:
-		o.Receipt.Charged += short
-	}
-	o.Remaining = h.held() // the upstream has nothing left
-}
-
-// noteDenial keeps a denial, by which this and greater costs are denied without a call for a while.
-func (s *Store) noteDenial(h *holding, w *want, o *headgate.Outcome, sent, got int64) {
-	wait := int64(o.RetryAfter.After)
-	r := &refusal{limit: w.limit, need: w.c.Cost, remaining: o.Remaining, told: got, resetAt: got + int64(o.ResetAfter), retryAt: got + wait}
-	if foretells(w.limit) {
-		r.need = o.Remaining + 1
-		r.retryAt = got + int64(waitFor(w.limit, o.ResetAfter, r.need))
-		wait = r.retryAt - got
-	}
-	r.until = sent + s.pause(h, wait)
-	h.deny(r)
 }

@@ -1,0 +1,120 @@
+package leasestore
+
+import headgate "github.com/headgate-io/headgate"
+
+// answer is what the upstream has said of one charge, and when it was asked and answered.
+type answer struct {
+	*headgate.Outcome
+	sent, got int64
+}
+
+// resetAt is when the state is as if never used, at the latest.
+func (a *answer) resetAt() int64 { return a.got + int64(a.ResetAfter) }
+
+// noteGrant draws the conclusions from what was granted: if it is less than was asked for, the limit is at its end, and the next
+// call for units waits.
+func (s *Store) noteGrant(h *holding, w *want, granted int64, a *answer) {
+	if granted >= w.need {
+		h.askAt, h.empty = 0, 0
+		h.deny(nil)
+		return
+	}
+	pause := int64(s.cfg.Gap)
+	h.askAt = a.sent + pause
+	if granted > 0 {
+		h.empty = 0
+	}
+	if !foretells(w.limit) {
+		h.deny(nil) // the time of a denial is not known: who needs it must look
+		return
+	}
+	need := a.Remaining + 1
+	wait := int64(waitFor(w.limit, a.ResetAfter, need))
+	if granted == 0 {
+		pause = s.pause(h, wait)
+		h.askAt = a.sent + pause
+	}
+	h.deny(&refusal{limit: w.limit, need: need, until: h.askAt, remaining: a.Remaining, told: a.got, resetAt: a.resetAt(), retryAt: a.got + wait})
+}
+
+// looked keeps what a look has found: the time of the denial, or that there are units by now, which the next call may fetch.
+func (s *Store) looked(h *holding, w *want, a *answer) {
+	r := &refusal{limit: w.limit, need: w.need, until: h.askAt, remaining: a.Remaining, told: a.got, resetAt: a.resetAt(), retryAt: h.askAt}
+	if !a.Allowed {
+		r.retryAt = a.got + int64(a.RetryAfter.After)
+		r.until = a.sent + s.pause(h, int64(a.RetryAfter.After))
+		h.askAt = r.until
+	}
+	h.deny(r)
+}
+
+// pause is the time until the next call for a key that has nothing left, whose denial lasts for wait: Gap at first, then twice as
+// long each time, until the denial is over at the latest. So what comes back early, because others refund it, is found after a
+// time in proportion to the denial's, and a key that is denied all day costs few calls.
+func (s *Store) pause(h *holding, wait int64) int64 {
+	gap := int64(s.cfg.Gap)
+	pause := gap << min(h.empty, 30)
+	h.empty++
+	return max(gap, min(wait, pause))
+}
+
+// noteAnswer keeps what the answer to one charge says of the key. It reports whether the key has been asked for more than this
+// lately.
+func (s *Store) noteAnswer(w *want, a *answer) (busy bool) {
+	h := w.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.limit != w.limit || h.resets != w.resets && w.step == cold {
+		return false
+	}
+	if end, ok := ends(w.limit, a.Outcome); ok && a.Receipt.Charged > 0 {
+		h.endAt = a.sent + int64(end)
+	}
+	if w.c.Mode != headgate.Check && !w.counted {
+		w.counted = true
+		h.asked += w.c.Cost
+	}
+	switch {
+	case a.Allowed && w.step == cold:
+		h.empty, h.askAt = 0, 0
+		h.deny(nil)
+	case a.Reason == headgate.ReasonLimited && a.RetryAfter.State == headgate.RetryAfter:
+		s.noteDenial(h, w, a)
+	}
+	return h.recent(a.got, s.cfg.Ahead) > w.c.Cost
+}
+
+// makeUp takes from the leases what a settling charge did not get at the upstream.
+func (s *Store) makeUp(w *want, o *headgate.Outcome) {
+	h := w.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.tidy(h, s.now())
+	short := min(w.c.Cost-o.Receipt.Charged, h.held())
+	if short <= 0 || h.limit != w.limit {
+		return
+	}
+	from, _ := h.spend(short)
+	switch {
+	case from == nil:
+		return
+	case o.Receipt.Charged == 0:
+		o.Receipt = headgate.Receipt{Charged: short, Mark: from.mark}
+	case o.Receipt.Mark == from.mark:
+		o.Receipt.Charged += short
+	}
+	o.Remaining = h.held() // the upstream has nothing left
+}
+
+// noteDenial keeps a denial, by which this and greater costs are denied without a call for a while.
+func (s *Store) noteDenial(h *holding, w *want, a *answer) {
+	wait := int64(a.RetryAfter.After)
+	r := &refusal{limit: w.limit, need: w.c.Cost, remaining: a.Remaining, told: a.got, resetAt: a.resetAt(), retryAt: a.got + wait}
+	if foretells(w.limit) {
+		r.need = a.Remaining + 1
+		r.retryAt = a.got + int64(waitFor(w.limit, a.ResetAfter, r.need))
+		wait = r.retryAt - a.got
+	}
+	r.until = a.sent + s.pause(h, wait)
+	h.deny(r)
+}
