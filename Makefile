@@ -47,7 +47,7 @@ test-quick: ## Run the suite without the race detector, long tests shortened
 
 .PHONY: faults
 faults: ## Run the fault tests in full and write their table into docs/reliability.md
-	$(GO) test -count=1 -timeout 10m -run Faults -v ./internal/faults -faults.full -faults.table ../../docs/reliability.md
+	$(GO) test -count=1 -timeout 10m -parallel 3 -run Faults -v ./internal/faults -faults.full -faults.table ../../docs/reliability.md
 
 .PHONY: flood
 flood: ## Run the flood of new keys for its full minute

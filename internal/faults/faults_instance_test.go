@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -59,6 +60,14 @@ func instanceStopped(d time.Duration) func(t *testing.T) *row {
 		n.stopped = append(n.stopped, span{from, s.ended.UnixMicro()})
 		s.finish()
 		s.used(srv)
+		if !n.waitedThrough(from, s.ended.UnixMicro()) {
+			t.Error("no request waited for its turn while the instance was stopped")
+		}
 		return s.row
 	}
+}
+
+// waitedThrough tells whether a request waited for its turn from before a time until after another.
+func (n *node) waitedThrough(from, to int64) bool {
+	return slices.ContainsFunc(n.ledger.all, func(r record) bool { return r.Rule == turn && r.Kind != skipped && r.Began < from && r.Ended > to })
 }

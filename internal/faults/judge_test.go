@@ -58,6 +58,7 @@ func (s *scene) judge() {
 		}
 	}
 	s.row.lasted = s.ended.Sub(s.began)
+	s.t.Log(s.why)
 	if s.row.longest > callBound {
 		s.t.Errorf("a call took %s", s.row.longest)
 	}
@@ -77,8 +78,10 @@ func (s *scene) count(n *node, r *record) {
 		if r.Kind == refused {
 			s.row.refused++
 		}
-		if r.Rule != turn { // there the call lasts as long as the request is held
-			s.row.longest = max(s.row.longest, r.took()-n.kept(r))
+		if took := r.took() - n.kept(r); r.Rule != turn && took > s.row.longest { // a turn lasts as long as it is waited for
+			s.row.longest = took
+			s.why = fmt.Sprintf("the longest call was one of rule %s, %s after the fault began", ruleNames()[r.Rule],
+				time.Duration(r.Began-s.began.UnixMicro())*time.Microsecond)
 		}
 	case skipped:
 		s.row.skipped++

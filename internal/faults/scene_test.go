@@ -26,6 +26,7 @@ type scene struct {
 	row   *row
 	// renewed is how often the store lost its data, or its clock was set ahead: after each the limits are as if unused.
 	renewed int64
+	why     string // about the longest call
 
 	ready, began, ended time.Time // ready: all know of each other; began and ended: the fault
 }
