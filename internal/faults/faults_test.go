@@ -49,7 +49,7 @@ func TestFaults(t *testing.T) {
 	var mu sync.Mutex
 	rows := map[string]*row{}
 	t.Cleanup(func() { // when all are through
-		text := table(faults(), rows) + "\n" + where() + "\n"
+		text := table(faults(), rows)
 		t.Log("\n" + text)
 		if *tableFile == "" || t.Failed() {
 			return

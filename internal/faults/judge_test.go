@@ -91,6 +91,7 @@ func (s *scene) count(n *node, r *record) {
 		}
 	case flooded:
 		s.row.decisions += int(r.A)
+		s.row.rate = r.A * int64(time.Second) / int64(max(r.took(), 1))
 		s.row.refused += int(r.B)
 	case bye:
 		s.row.heap = max(s.row.heap, r.A)

@@ -28,6 +28,8 @@ type row struct {
 	opened int
 	// heap is the most that an instance has in use at its end, redis what the store has. In bytes.
 	heap, redis int64
+	// rate is how many new keys a second a flood had.
+	rate int64
 }
 
 func columns() []string {
@@ -73,7 +75,13 @@ func table(faults []fault, rows map[string]*row) string {
 	for _, cells := range lines {
 		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 	}
-	return b.String()
+	b.WriteString("\n" + where())
+	for name, r := range rows {
+		if r.rate > 0 {
+			fmt.Fprintf(&b, " Of %s there were %d in fact.", name, r.rate)
+		}
+	}
+	return b.String() + "\n"
 }
 
 // where says on what the table was measured.
