@@ -23,9 +23,10 @@ type Levels interface {
 
 // Overloads tells whether the process is in danger. Its methods are called as those of [Levels].
 type Overloads interface {
-	// Danger tells that the process is beyond the thresholds of the policy's overload.
+	// Danger tells that the process is beyond the thresholds of the policy's overload. It is asked where the policy passes then.
 	Danger() bool
-	// Shed tells whether to turn away a request of a priority: 0 critical, 1 normal, 2 sheddable.
+	// Shed tells whether to turn away a request of a priority: 0 critical, 1 normal, 2 sheddable. It is asked once for each
+	// request where the policy sheds, in danger or not.
 	Shed(priority uint8) bool
 }
 
@@ -72,14 +73,13 @@ func (e *Engine) restricts(s *scratch, v *httpverdict.Verdict) bool {
 func (e *Engine) shed(s *scratch, v *httpverdict.Verdict) bool {
 	of := e.rankOf(s)
 	v.Priority = uint8(of)
-	if e.cfg.Overload == nil || !e.cfg.Overload.Danger() {
+	switch {
+	case e.cfg.Overload == nil:
 		return false
-	}
-	if e.policy.overload.Pass {
+	case e.policy.overload.Pass && e.cfg.Overload.Danger():
 		v.Code = "overload_passed"
 		return true
-	}
-	if !e.cfg.Overload.Shed(uint8(of)) {
+	case e.policy.overload.Pass || !e.cfg.Overload.Shed(uint8(of)):
 		return false
 	}
 	v.Kind, v.Code, v.RetryAfter = httpverdict.Overloaded, "shed", headgate.Retry{After: shedRetry}

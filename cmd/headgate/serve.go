@@ -82,6 +82,7 @@ func (s *serving) run(ctx context.Context, std streams) error {
 	if cfg.Drain <= 0 {
 		return usagef("--drain %s is not above zero; write at least 1ms", cfg.Drain)
 	}
+	app.BoundMemory(cfg.Log)
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
