@@ -44,7 +44,7 @@ func switchesOn(l *resilience.Levels) [3]bool {
 func upstreamFigures(all []gateway.UpstreamStats) []metrics.UpstreamFigures {
 	out := make([]metrics.UpstreamFigures, len(all))
 	for i, u := range all {
-		out[i] = metrics.UpstreamFigures{Upstream: u.Upstream, Ejected: u.Ejected, InFlight: u.InFlight, Requests: u.Requests, Failures: u.Failures}
+		out[i] = metrics.UpstreamFigures{Upstream: u.Upstream, Ejected: u.Ejected, InFlight: u.InFlight, Requests: u.Requests, Failures: u.Failures, Limit: u.Limit}
 	}
 	return out
 }

@@ -26,6 +26,12 @@ type ServeConfig struct {
 	Policy string
 	// Upstreams are the servers of the service that is guarded, each as gateway.Config takes it.
 	Upstreams []string
+	// HealthPath is asked of a server that was ejected, whether it works again; "" has a connection made.
+	HealthPath string
+	// ResponseTimeout bounds the time to the header of an answer; 0 stands for DefaultResponseTimeout.
+	ResponseTimeout time.Duration
+	// Adaptive bounds the requests at each server by what it turns out to take.
+	Adaptive bool
 	// Listen is the address of the gateway.
 	Listen string
 	// TLSCert and TLSKey are files in PEM form; with both the gateway serves HTTPS, with neither HTTP.
@@ -55,6 +61,9 @@ type ServeConfig struct {
 	// AccessLog gets one line for each request; nil writes none.
 	AccessLog *slog.Logger
 }
+
+// DefaultResponseTimeout is the default of ServeConfig.ResponseTimeout.
+const DefaultResponseTimeout = gateway.DefaultResponseTimeout
 
 // DefaultDrain is the default of ServeConfig.Drain: what Kubernetes grants before it kills, less a margin.
 const DefaultDrain = 25 * time.Second
@@ -144,7 +153,12 @@ func (s *service) check(e *policy.Engine) error {
 }
 
 func (s *service) buildGateway() (err error) {
+	var adaptive *gateway.Adaptive
+	if s.cfg.Adaptive {
+		adaptive = new(gateway.Adaptive)
+	}
 	s.gateway, err = gateway.New(gateway.Config{
+		Ejection: gateway.Ejection{HealthPath: s.cfg.HealthPath}, ResponseTimeout: s.cfg.ResponseTimeout, Adaptive: adaptive,
 		Upstreams: s.cfg.Upstreams, Decider: s.reloader.guard, Logger: s.cfg.Log, AccessLog: s.cfg.AccessLog,
 		Observe: s.metrics.request,
 	})

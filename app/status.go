@@ -179,6 +179,8 @@ type UpstreamStatus struct {
 	InFlight int    `json:"in_flight"`
 	Requests uint64 `json:"requests"`
 	Failures uint64 `json:"failures"`
+	// Limit is how many requests may be there at a time, where that is found out.
+	Limit int `json:"limit,omitempty"`
 }
 
 // ListenerStatus is of a listener.
@@ -261,7 +263,7 @@ func upstreamStatus(all []gateway.UpstreamStats) []UpstreamStatus {
 		case u.Ejected:
 			state = "ejected"
 		}
-		out[i] = UpstreamStatus{Upstream: u.Upstream, State: state, Since: u.Since, Why: u.Why, InFlight: u.InFlight, Requests: u.Requests, Failures: u.Failures}
+		out[i] = UpstreamStatus{Upstream: u.Upstream, State: state, Since: u.Since, Why: u.Why, InFlight: u.InFlight, Requests: u.Requests, Failures: u.Failures, Limit: u.Limit}
 	}
 	return out
 }

@@ -39,6 +39,9 @@ func newServe(std streams) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&s.cfg.Policy, "policy", "", "file with the policy")
 	flags.StringSliceVar(&s.cfg.Upstreams, "upstream", nil, "service to guard: http://HOST:PORT, https:// or h2c://; several servers of it with commas, or by more flags")
+	flags.StringVar(&s.cfg.HealthPath, "upstream-health", "", "path that a server answers with 200 to when it works, for one that was ejected (default: it accepts a connection)")
+	flags.DurationVar(&s.cfg.ResponseTimeout, "upstream-timeout", app.DefaultResponseTimeout, "how long the service may take to begin its answer")
+	flags.BoolVar(&s.cfg.Adaptive, "adaptive", false, "bound the requests at each server of the service by what it turns out to take")
 	flags.StringVar(&s.store, "store", "memory", "where limits are counted: "+app.StoreForms)
 	flags.StringVar(&s.namespace, "namespace", "", "keeps users of one Redis apart (default "+app.DefaultNamespace+")")
 	flags.StringVar(&s.cfg.Listen, "listen", ":8080", "address of the gateway")
@@ -83,6 +86,9 @@ func (s *serving) run(ctx context.Context, std streams) error {
 		return usagef("--drain %s is not above zero; write at least 1ms", cfg.Drain)
 	}
 	app.BoundMemory(cfg.Log)
+	if cfg.ResponseTimeout <= 0 {
+		return usagef("--upstream-timeout %s is not above zero; write at least 1ms", cfg.ResponseTimeout)
+	}
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
