@@ -26,6 +26,9 @@ type GuardConfig struct {
 	MarkKey []byte
 	// Instance names this process among those that share the store; by default a name of its own.
 	Instance string
+	// Instances is how many processes share the store as long as it has not said so: what local limits are divided by if this one
+	// starts while the store is lost. 0 stands for 1.
+	Instances int
 	// Overload tells whether the process is in danger; nil: it never is. It is not the guard's.
 	Overload *resilience.Overload
 	// Watch is told what happens; the zero value tells nobody.
@@ -100,7 +103,7 @@ func (g *Guard) join() {
 	if store.remote != nil {
 		board = store.remote
 	}
-	g.fleet = resilience.NewFleet(board, resilience.FleetConfig{ID: g.cfg.Instance, Logger: g.cfg.Log})
+	g.fleet = resilience.NewFleet(board, resilience.FleetConfig{ID: g.cfg.Instance, Assume: g.cfg.Instances, Logger: g.cfg.Log})
 	g.levels = resilience.NewLevels(resilience.LevelsConfig{
 		Fleet: g.fleet, Lost: store.Lost, LostWhy: store.whyLost, Observer: g.cfg.Watch.Levels, Logger: g.cfg.Log,
 	})
@@ -187,6 +190,14 @@ func (g *Guard) LimitsInForce() []policy.RuleLimits { return g.live.Load().engin
 
 // Waiting returns how many requests wait for their turn.
 func (g *Guard) Waiting() int { return g.live.Load().engine.Waiting() }
+
+// AwaitFleet waits until the store has said which switches the fleet has turned, and how many processes share it; but not for
+// a store that is lost, and not beyond ctx.
+func (g *Guard) AwaitFleet(ctx context.Context) {
+	if !g.cfg.Store.Lost() {
+		_ = g.fleet.Await(ctx) // it will be known later, then
+	}
+}
 
 // Levels are the switches by which the service degrades.
 func (g *Guard) Levels() *resilience.Levels { return g.levels }

@@ -43,6 +43,8 @@ type ServeConfig struct {
 	// MarkKey signs the header of requests that are over a limit and pass all the same; a policy that marks needs at least 16
 	// bytes.
 	MarkKey []byte
+	// Instances is how many processes share the store, as long as it has not said so; 0 stands for 1.
+	Instances int
 	// Reload gets signals that ask to load the policy again, whether or not it seems to have changed; nil never does.
 	Reload <-chan os.Signal
 	// Admin is the address of the admin listener; "" for none. Beyond loopback it needs AdminToken; on loopback one is
@@ -134,11 +136,12 @@ func (s *service) build(ctx context.Context) error {
 	}
 	s.closers = append(s.closers, s.store.Close)
 	if err := s.reloader.begin(first, GuardConfig{
-		Store: s.store, MarkKey: s.cfg.MarkKey, Overload: s.overload, Watch: s.metrics.guardWatch(s.store.Remote), Log: s.cfg.Log,
+		Store: s.store, MarkKey: s.cfg.MarkKey, Instances: s.cfg.Instances, Overload: s.overload, Watch: s.metrics.guardWatch(s.store.Remote), Log: s.cfg.Log,
 	}); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.reloader.guard.Close)
+	s.awaitFleet(ctx)
 	return s.buildGateway()
 }
 
@@ -150,6 +153,16 @@ func (s *service) check(e *policy.Engine) error {
 		}
 	}
 	return gateway.Check(e)
+}
+
+// fleetWithin is how long the start waits for the fleet's switches.
+const fleetWithin = time.Second
+
+// awaitFleet lets no request pass a switch that the fleet has turned and this process has not heard of yet.
+func (s *service) awaitFleet(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, fleetWithin)
+	defer cancel()
+	s.reloader.guard.AwaitFleet(ctx)
 }
 
 func (s *service) buildGateway() (err error) {

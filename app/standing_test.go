@@ -104,7 +104,7 @@ rules:
 	}
 }
 
-// TestLevelsReachTheFleet: a switch that is turned at one gate is turned at the other.
+// TestLevelsReachTheFleet: a switch that is turned at one gate is turned at the other, where people see a page.
 func TestLevelsReachTheFleet(t *testing.T) {
 	t.Parallel()
 	redis := testservers.Redis(t)
@@ -145,7 +145,7 @@ degradation: {l3: {allow: [staff]}}
 	}
 	eventually(t, "the other gate", func() (bool, any) {
 		code, body := get(t, b.url, "Accept", "text/html", "Accept-Language", "zh-CN")
-		return code == http.StatusServiceUnavailable, body
+		return code == http.StatusServiceUnavailable && strings.Contains(body, `<html lang="zh`), body
 	})
 	if code, body := get(t, b.url, "X-User-Id", "s-1"); code != http.StatusOK {
 		t.Errorf("staff: got %d %s", code, body)

@@ -44,6 +44,7 @@ func newServe(std streams) *cobra.Command {
 	flags.BoolVar(&s.cfg.Adaptive, "adaptive", false, "bound the requests at each server of the service by what it turns out to take")
 	flags.StringVar(&s.store, "store", "memory", "where limits are counted: "+app.StoreForms)
 	flags.StringVar(&s.namespace, "namespace", "", "keeps users of one Redis apart (default "+app.DefaultNamespace+")")
+	flags.IntVar(&s.cfg.Instances, "instances", 1, "how many processes share the store, as long as it cannot say so: what limits are divided by when this one starts without it")
 	flags.StringVar(&s.cfg.Listen, "listen", ":8080", "address of the gateway")
 	flags.StringVar(&s.cfg.TLSCert, "tls-cert", "", "file with the certificate, to serve HTTPS")
 	flags.StringVar(&s.cfg.TLSKey, "tls-key", "", "file with the key of the certificate")
@@ -86,6 +87,9 @@ func (s *serving) run(ctx context.Context, std streams) error {
 		return usagef("--drain %s is not above zero; write at least 1ms", cfg.Drain)
 	}
 	app.BoundMemory(cfg.Log)
+	if cfg.Instances < 1 {
+		return usagef("--instances %d is below 1", cfg.Instances)
+	}
 	if cfg.ResponseTimeout <= 0 {
 		return usagef("--upstream-timeout %s is not above zero; write at least 1ms", cfg.ResponseTimeout)
 	}
