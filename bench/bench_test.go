@@ -124,7 +124,7 @@ func TestFlags(t *testing.T) {
 func TestSectionsRun(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	err := run([]string{"-json", "-rounds", "1", "-duration", "50ms", "-section", "inprocess,redis128,redis1,several,denials,attack,gateway,redismemory,leases"}, &out, io.Discard)
+	err := run([]string{"-json", "-rounds", "1", "-duration", "50ms", "-section", "inprocess,redis128,redis1,several,denials,attack,breaker,gateway,redismemory,leases"}, &out, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestSectionsRun(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &rep); err != nil {
 		t.Fatal(err)
 	}
-	if len(rep.Results) != 10 {
+	if len(rep.Results) != 11 {
 		t.Fatalf("%d results", len(rep.Results))
 	}
 	for _, res := range rep.Results {
