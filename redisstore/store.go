@@ -214,6 +214,6 @@ func (s *Store) fail(err *headgate.Error) error {
 	if err == nil {
 		return nil
 	}
-	s.cfg.Observer.Failed(err.Code, isOwn(err))
+	s.cfg.Observer.Failed(err.Code, err != s.open && isOwn(err))
 	return err
 }

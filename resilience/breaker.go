@@ -29,6 +29,7 @@ type Breakers struct {
 	cfg  BreakersConfig
 	open atomic.Int64                     // how many nodes are open
 	all  atomic.Pointer[map[string]*node] // replaced as a whole under mu, never written to
+	only atomic.Pointer[node]             // the node of all if there is but one, as there mostly is: found without hashing its name
 
 	mu      sync.Mutex
 	closed  bool // guarded by mu
@@ -151,6 +152,9 @@ func (b *Breakers) Open(node string) bool {
 	if b.open.Load() == 0 {
 		return false
 	}
+	if n := b.only.Load(); n != nil && n.name == node {
+		return n.open.Load()
+	}
 	n := (*b.all.Load())[node]
 	return n != nil && n.open.Load()
 }
@@ -214,8 +218,19 @@ func (b *Breakers) add(name string) *node {
 	}
 	n := newNode(name, &b.cfg)
 	next[name] = n
-	b.all.Store(&next)
+	b.replace(next)
 	return n
+}
+
+// replace puts other nodes in the place of those there are. The caller holds the lock.
+func (b *Breakers) replace(next map[string]*node) {
+	b.only.Store(nil)
+	b.all.Store(&next)
+	if len(next) == 1 {
+		for _, n := range next {
+			b.only.Store(n)
+		}
+	}
 }
 
 // forgetOldest drops the closed node that has been unused the longest, and reports whether there was one.
@@ -240,6 +255,6 @@ func (b *Breakers) forget(n *node) {
 	if all := *b.all.Load(); all[n.name] == n {
 		next := maps.Clone(all)
 		delete(next, n.name)
-		b.all.Store(&next)
+		b.replace(next)
 	}
 }

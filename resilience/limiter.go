@@ -117,7 +117,30 @@ func (l *Limiter) Take(ctx context.Context, charges []headgate.Charge, d *headga
 		}
 		code = codeOf(err)
 	}
-	return l.takeLocally(ctx, charges, d, code)
+	err := l.local.Take(ctx, charges, d)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) { // which may be what failed the store; memory needs no time
+		err = l.local.Take(context.WithoutCancel(ctx), charges, d)
+	}
+	if err != nil {
+		return err
+	}
+	if l.cfg.Observer != nil {
+		l.cfg.Observer.FellBack(string(code))
+	}
+	for i := range d.Outcomes {
+		if d.Outcomes[i].Receipt.Charged > 0 {
+			l.markLocal(&charges[i], &d.Outcomes[i].Receipt)
+		}
+	}
+	return nil
+}
+
+// markLocal marks a receipt as one of the local limiter; see isLocal.
+func (l *Limiter) markLocal(c *headgate.Charge, r *headgate.Receipt) {
+	r.Mark ^= math.MinInt64
+	if c, ok := c.Limit.(headgate.Concurrency); ok {
+		l.slots.taken(c.TTL())
+	}
 }
 
 // askStore asks the store, and counts its answer for the breaker if the store does not.
@@ -134,28 +157,6 @@ func (l *Limiter) askStore(ctx context.Context, charges []headgate.Charge, d *he
 		l.breakers.Called(ownNode, time.Since(begun), string(codeOf(err)))
 	}
 	return err
-}
-
-func (l *Limiter) takeLocally(ctx context.Context, charges []headgate.Charge, d *headgate.Decision, code headgate.Code) error {
-	err := l.local.Take(ctx, charges, d)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) { // which may be what failed the store; memory needs no time
-		err = l.local.Take(context.WithoutCancel(ctx), charges, d)
-	}
-	if err != nil {
-		return err
-	}
-	if l.cfg.Observer != nil {
-		l.cfg.Observer.FellBack(string(code))
-	}
-	for i := range d.Outcomes {
-		if r := &d.Outcomes[i].Receipt; r.Charged > 0 {
-			r.Mark ^= math.MinInt64
-			if c, ok := charges[i].Limit.(headgate.Concurrency); ok {
-				l.slots.taken(c.TTL())
-			}
-		}
-	}
-	return nil
 }
 
 // isLocal tells whether a receipt is of the local limiter: its mark has the sign turned. Marks of stores are times, in

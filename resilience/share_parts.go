@@ -3,6 +3,7 @@ package resilience
 import (
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	headgate "github.com/headgate-io/headgate"
 )
@@ -50,7 +51,15 @@ func (p *parts) find(l headgate.Limit, n int) *divided {
 	return d
 }
 
-func (d *divided) is(l headgate.Limit, n int) bool { return d != nil && d.n == n && d.whole == l }
+func (d *divided) is(l headgate.Limit, n int) bool {
+	return d != nil && d.n == n && (sameWords(d.whole, l) || d.whole == l)
+}
+
+// sameWords tells whether two limits are the same value in the same place, as they are where a program has made a limit once: for
+// that their numbers need not be compared.
+func sameWords(a, b headgate.Limit) bool {
+	return *(*[2]uintptr)(unsafe.Pointer(&a)) == *(*[2]uintptr)(unsafe.Pointer(&b))
+}
 
 // placeOf spreads limits by their numbers.
 func placeOf(l headgate.Limit) uint64 {
