@@ -26,8 +26,11 @@ func TestOpenOfTheNodesThereAre(t *testing.T) {
 	want("both", map[string]bool{"a": true, "b": true, "c": false})
 	b.forget(a)
 	want("the first is gone", map[string]bool{"a": false, "b": true})
-	b.add("a")
+	a = b.add("a")
 	want("and is back", map[string]bool{"a": false, "b": true})
 	b.forget(second)
 	want("alone again", map[string]bool{"a": false, "b": false})
+	a.open.Store(true)
+	b.forget(a)
+	want("none", map[string]bool{"a": false, "b": false})
 }
