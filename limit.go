@@ -15,6 +15,9 @@ const (
 	MaxCells = 60
 	// MaxPeriod is the longest period, wait, time to live and time to full.
 	MaxPeriod = 36500 * 24 * time.Hour
+	// MaxTold is the longest time that an outcome tells. What is further off is told as this, which only a sliding window of
+	// one cell and over 66 years can be, after a step of the clock; to add it to a time of today overflows nothing.
+	MaxTold = 2 * MaxPeriod
 	// maxNumerator bounds the numerator of a fractional count in lowest terms.
 	maxNumerator = 1_000_000_000_000_000
 	maxMicros    = int64(MaxPeriod / time.Microsecond)

@@ -56,7 +56,7 @@ func (leakyBucket) normalise(s *state, by headgate.Limit, e *env) change {
 
 func (leakyBucket) judge(s *state, e *env, cost int64) judgement {
 	inc, ok := e.pace.times(cost)
-	if !ok || (e.size > 0 && cost > e.size) {
+	if !ok || (span{us: maxSpan}).less(inc) || (e.size > 0 && cost > e.size) {
 		return never
 	}
 	backlog := s.ahead(e.now)
@@ -83,7 +83,7 @@ func (b leakyBucket) room(s *state, e *env, cost int64) int64 {
 	if left, ok := b.left(s, e); ok {
 		return min(cost, left)
 	}
-	return min(cost, e.pace.units(span{us: maxSpan}))
+	return e.pace.units(span{us: maxSpan}, cost)
 }
 
 // left is how many whole requests the capacity has room for; false if there is no capacity.
@@ -95,7 +95,7 @@ func (leakyBucket) left(s *state, e *env) (int64, bool) {
 	if e.most.less(backlog) {
 		return 0, true
 	}
-	return e.pace.units(e.pace.minus(e.most, backlog)), true
+	return e.pace.units(e.pace.minus(e.most, backlog), headgate.MaxCount), true
 }
 
 func (leakyBucket) pay(s *state, e *env, cost int64) (mark int64) {
@@ -107,10 +107,5 @@ func (leakyBucket) pay(s *state, e *env, cost int64) (mark int64) {
 }
 
 func (leakyBucket) used(s *state, e *env) int64 {
-	backlog := s.ahead(e.now)
-	whole := e.pace.units(backlog)
-	if e.pace.mustTimes(whole) != backlog {
-		whole++
-	}
-	return whole
+	return e.pace.unitsUp(s.ahead(e.now))
 }

@@ -8,7 +8,13 @@ import (
 	headgate "github.com/headgate-io/headgate"
 )
 
-const maxSpan = int64(headgate.MaxPeriod / time.Microsecond)
+const (
+	maxSpan = int64(headgate.MaxPeriod / time.Microsecond)
+	// maxBacklog is the longest that a meter's time lies ahead of now: a queue without a capacity whose longest wait and whose
+	// last charge are both of maxSpan. What a limit has by itself is within maxSpan; what was charged under another may not be.
+	maxBacklog = 2 * maxSpan
+	maxTold    = int64(headgate.MaxTold / time.Microsecond)
+)
 
 // span is a length of time, us + frac/den microseconds with 0 ≤ frac < den; den is that of the pace at hand.
 type span struct{ us, frac int64 }
@@ -16,35 +22,45 @@ type span struct{ us, frac int64 }
 // pace is the exact time of one unit: whole + rem/den microseconds. den is 0 for a count of zero.
 type pace struct{ whole, rem, den int64 }
 
-// times returns n·p for n ≥ 0; ok is false if it is longer than maxSpan.
+// times returns n·p for n ≥ 0; ok is false if it is longer than maxBacklog, and the span then of no use.
 func (p pace) times(n int64) (s span, ok bool) {
 	hi, lo := bits.Mul64(uint64(n), uint64(p.whole))
-	if hi != 0 || lo > uint64(maxSpan) {
+	if hi != 0 || lo > uint64(maxBacklog) {
 		return span{}, false
 	}
-	s.us = int64(lo)
+	us := lo
 	if p.rem != 0 {
 		hi, lo = bits.Mul64(uint64(n), uint64(p.rem))
-		q, r := bits.Div64(hi, lo, uint64(p.den)) // n·rem ≤ 10^27, and hi < den since n < 2^64
-		s.us += int64(q)
+		q, r := bits.Div64(hi, lo, uint64(p.den)) // hi < den since n < 2^64 and rem < den
+		us += q                                   // below 2^64: q < n < 2^63
 		s.frac = int64(r)
 	}
-	return s, s.us < maxSpan || (s.us == maxSpan && s.frac == 0)
+	s.us = int64(us)
+	return s, us < uint64(maxBacklog) || (us == uint64(maxBacklog) && s.frac == 0)
 }
 
-// mustTimes is times for what the bounds of the limit have shown to be short enough.
+// mustTimes is times for what is known to be short enough: within the bounds of the limit, or not longer than a backlog.
 func (p pace) mustTimes(n int64) span {
 	s, ok := p.times(n)
 	if !ok {
-		return span{us: maxSpan}
+		return span{us: maxBacklog}
 	}
 	return s
 }
 
-// units returns the largest n with n·p ≤ s, at most headgate.MaxCount.
-func (p pace) units(s span) int64 {
+// unitsUp returns how many units take a time, the last of them perhaps in part; at most math.MaxInt64.
+func (p pace) unitsUp(s span) int64 {
+	n := p.units(s, math.MaxInt64)
+	if n < math.MaxInt64 && p.mustTimes(n) != s {
+		n++
+	}
+	return n
+}
+
+// units returns the largest n with n·p ≤ s, at most a number, for an s up to maxBacklog.
+func (p pace) units(s span, most int64) int64 {
 	if p.rem == 0 { // den is 1, whole at least 1
-		return min(s.us/p.whole, headgate.MaxCount)
+		return min(s.us/p.whole, most)
 	}
 	// numerators over den: floor((us·den + frac) / (whole·den + rem))
 	nhi, nlo := bits.Mul64(uint64(s.us), uint64(p.den))
@@ -55,20 +71,21 @@ func (p pace) units(s span) int64 {
 	dhi += carry
 	if dhi == 0 {
 		if nhi >= dlo {
-			return headgate.MaxCount
+			return most
 		}
 		q, _ := bits.Div64(nhi, nlo, dlo)
-		return int64(min(q, headgate.MaxCount))
+		return int64(min(q, uint64(most)))
 	}
-	// A divisor above 64 bits: the estimate in doubles is off by at most one unit in 2^50, and is corrected exactly.
-	n := int64(min((float64(s.us)+float64(s.frac)/float64(p.den))/p.float(), headgate.MaxCount))
+	// A divisor above 64 bits: a unit takes over 18 ms, so there are fewer than 2^39, and the estimate in doubles is off by one
+	// at most.
+	n := int64((float64(s.us) + float64(s.frac)/float64(p.den)) / p.float())
 	for n > 0 && !p.fits(n, s) {
 		n--
 	}
-	for n < headgate.MaxCount && p.fits(n+1, s) {
+	for p.fits(n+1, s) {
 		n++
 	}
-	return n
+	return min(n, most)
 }
 
 // fits tells whether n·p ≤ s.

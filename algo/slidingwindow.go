@@ -10,6 +10,10 @@ import (
 // newest first: one for each cell of the period and one more, of which a part is still inside.
 type slidingWindow struct{}
 
+// maxCell is the most that one cell counts. Only a clock that goes back far again and again moves so much into one, and it is
+// more than is left in any period after.
+const maxCell = 1<<48 - 1
+
 // cells is a state seen from the cell that decides: now's, or one a little ahead of it.
 type cells struct {
 	*env
@@ -71,7 +75,7 @@ func (slidingWindow) normalise(s *state, by headgate.Limit, e *env) (did change)
 	v := make([]int64, e.cells+1)
 	for i, n := range s.series {
 		if back := (start - (s.at - int64(i)*e.length)) / e.length; back < int64(len(v)) {
-			v[max(back, 0)] += n
+			v[max(back, 0)] = min(v[max(back, 0)]+n, maxCell)
 		}
 	}
 	s.at, s.series = start, v

@@ -47,6 +47,9 @@ func (v *Seen) Judge(cost int64, o *headgate.Outcome) {
 // Left is how much of a cost a settling charge takes.
 func (v *Seen) Left(cost int64) int64 { return v.env.rules.room(&v.state, &v.env, cost) }
 
+// Used is how much is charged, as the package says of Cell.Used.
+func (v *Seen) Used() int64 { return v.env.rules.used(&v.state, &v.env) }
+
 // Pay charges an amount of 1 or more that passed.
 func (v *Seen) Pay(amount int64) headgate.Receipt {
 	return headgate.Receipt{Charged: amount, Mark: v.env.rules.pay(&v.state, &v.env, amount)}
@@ -59,20 +62,30 @@ func (v *Seen) Report(o *headgate.Outcome) { v.env.report(&v.state, o) }
 // the pace's den; ok is false if it is longer than headgate.MaxPeriod.
 func Increment(l headgate.Limit, n int64) (us, frac int64, ok bool) {
 	s, ok := paceOf(l).times(n)
-	return s.us, s.frac, ok
+	return s.us, s.frac, ok && !(span{us: maxSpan}).less(s)
 }
 
-// Longest returns how many units of a token_bucket or leaky_bucket last at most headgate.MaxPeriod.
-func Longest(l headgate.Limit) int64 { return paceOf(l).units(span{us: maxSpan}) }
-
-// Units returns how many whole units a pace of whole + rem/den microseconds has in a time of us + frac/den, rounded up.
-func Units(whole, rem, den, us, frac int64) int64 {
-	p, s := pace{whole, rem, den}, span{us, frac}
-	n := p.units(s)
-	if p.mustTimes(n) != s {
-		n++
+// Drain returns the time of n units that are given back, like Increment, but for any n: what is longer than the longest
+// backlog of any limit is given as a microsecond more than that.
+func Drain(l headgate.Limit, n int64) (us, frac int64) {
+	s, ok := paceOf(l).times(n)
+	if !ok {
+		return maxBacklog + 1, 0
 	}
-	return n
+	return s.us, s.frac
+}
+
+// Longest returns how many units of a token_bucket or leaky_bucket last at most headgate.MaxPeriod, at most headgate.MaxCount.
+func Longest(l headgate.Limit) int64 { return paceOf(l).units(span{us: maxSpan}, headgate.MaxCount) }
+
+// Units returns how many units a pace of whole + rem/den microseconds has in a time of us + frac/den, rounded up; at most
+// math.MaxInt64. A time longer than any backlog, as after a step of the clock, counts as the longest.
+func Units(whole, rem, den, us, frac int64) int64 {
+	s := span{us, frac}
+	if most := (span{us: maxBacklog}); most.less(s) {
+		s = most
+	}
+	return pace{whole, rem, den}.unitsUp(s)
 }
 
 func paceOf(l headgate.Limit) pace {

@@ -171,4 +171,4 @@ func Refund(z *Zones, now int64, charges []headgate.Charge, cells []*Cell, d *he
 	}
 }
 
-func micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
+func micros(us int64) time.Duration { return time.Duration(min(us, maxTold)) * time.Microsecond }

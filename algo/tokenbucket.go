@@ -77,7 +77,7 @@ func (tokenBucket) judge(s *state, e *env, cost int64) judgement {
 }
 
 func (tokenBucket) left(s *state, e *env) int64 {
-	return e.pace.units(e.pace.minus(e.most, s.ahead(e.now)))
+	return e.pace.units(e.pace.minus(e.most, s.ahead(e.now)), headgate.MaxCount)
 }
 
 func (tokenBucket) pay(s *state, e *env, cost int64) (mark int64) {
@@ -91,13 +91,15 @@ func advance(s *state, e *env, by span) int64 {
 	return t.ceil()
 }
 
-// refundMeter moves the time back by n units, to now at most, if the receipt's time and the meter's have not come.
+// refundMeter moves the time back by n units, to now at most, if the receipt's time and the meter's have not come. The units
+// may have been charged at another pace, and at this one be longer than any backlog.
 func refundMeter(s *state, e *env, n, mark int64) bool {
 	if e.now >= mark || s.idle(e.now) {
 		return false
 	}
-	ahead, back := s.ahead(e.now), e.pace.mustTimes(n)
-	if ahead.less(back) {
+	ahead := s.ahead(e.now)
+	back, ok := e.pace.times(n)
+	if !ok || ahead.less(back) {
 		s.at, s.extra = e.now, 0
 		return true
 	}

@@ -178,7 +178,7 @@ func appendQueue(b []byte, l headgate.LeakyBucket, s *spec) (_ []byte, cost int6
 		us, frac, _ = algo.Increment(l, cost)
 	}
 	if s.refund {
-		us, frac = drained(l, s.cost)
+		us, frac = algo.Drain(l, s.cost)
 	}
 	capUs, capFrac, waitUs := int64(noSpan), int64(0), int64(noSpan)
 	if bounded {
@@ -210,22 +210,6 @@ func grid(full int64) int64 {
 		g *= 2
 	}
 	return g
-}
-
-// drained is the time of units that are given back, which a change of the limit can have made longer than 36500 days. No
-// queue is longer than twice that.
-func drained(l headgate.LeakyBucket, units int64) (us, frac int64) {
-	_, _, den := l.Pace()
-	us1, frac1, ok1 := algo.Increment(l, units/2)
-	us2, frac2, ok2 := algo.Increment(l, units-units/2)
-	if !ok1 || !ok2 {
-		return 2*headgate.MaxPeriod.Microseconds() + 1, 0
-	}
-	us, frac = us1+us2, frac1+frac2
-	if frac >= den {
-		us, frac = us+1, frac-den
-	}
-	return us, frac
 }
 
 // appendPace writes the pace as the double that conversions use.

@@ -112,7 +112,7 @@ func used(state string, now, live int64) (alg headgate.Algorithm, units, idle in
 		units, idle = paced(state, getInt(state[27:]), getUint(state[34:], 7)).used(now)
 		return headgate.AlgTokenBucket, min(units, getUint(state[22:], 5)), idle
 	case formatQueue:
-		units, idle = paced(state, getInt(state[34:])+getUint(state[48:], 7), getUint(state[41:], 7)).used(now)
+		units, idle = queueUsed(state, now)
 		return headgate.AlgLeakyBucket, units, idle
 	case formatFixed:
 		if idle = getInt(state[15:]); idle > now {
@@ -142,8 +142,22 @@ func (m meter) used(now int64) (units, idle int64) {
 	if m.frac > 0 {
 		idle++
 	}
-	if m.at >= now {
-		units = algo.Units(m.whole, m.rem, m.den, m.at-now, m.frac)
+	if ahead := m.at - now; ahead >= 0 {
+		units = algo.Units(m.whole, m.rem, m.den, ahead, m.frac)
+	}
+	return units, idle
+}
+
+// queueUsed reads a queue. After a step of the clock it is no longer than its limit can leave it.
+func queueUsed(state string, now int64) (units, idle int64) {
+	capacity, wait, last := getUint(state[22:], 5), getUint(state[27:], 7)-1, getUint(state[48:], 7)
+	m := paced(state, getInt(state[34:])+last, getUint(state[41:], 7))
+	units, idle = m.used(now)
+	switch {
+	case capacity > 0:
+		units = min(units, capacity)
+	case m.at-now >= wait+last:
+		units = algo.Units(m.whole, m.rem, m.den, wait+last, 0)
 	}
 	return units, idle
 }
@@ -171,5 +185,5 @@ func cellsUsed(state string, now int64) (units, idle int64) {
 	}
 	newest := s.At
 	seen := algo.See(nil, l, now, &s)
-	return headgate.MaxCount - seen.Left(headgate.MaxCount), newest + (cells+1)*(period/cells)
+	return seen.Used(), newest + (cells+1)*(period/cells)
 }

@@ -63,7 +63,7 @@ func newCells(old state, l headgate.SlidingWindow, now int64) (model, change) {
 		for at, n := range s.counts {
 			if at > now {
 				delete(counts, at)
-				counts[own] += n
+				counts[own] = min(counts[own]+n, 1<<48-1)
 			}
 		}
 	}

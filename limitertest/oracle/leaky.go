@@ -20,8 +20,8 @@ type leakyState struct {
 func (leakyState) algorithm() headgate.Algorithm { return headgate.AlgLeakyBucket }
 
 func (s leakyState) inspect(now int64) (used, idleAt int64) {
-	waiting := div(sub(s.empty, whole(now)), s.pace)
-	return max(0, ceil(waiting)), ceil(s.empty)
+	waiting := smaller(sub(s.empty, whole(now)), s.furthest())
+	return unitsIn(waiting, s.pace), ceil(s.empty)
 }
 
 func (s leakyState) sameNumbers(t leakyState) bool {

@@ -151,7 +151,7 @@ func (v *view) Inspect(_ context.Context, slot, key string) (headgate.Inspection
 	defer v.mu.Unlock()
 	e, ok := v.entries[identity{slot, key}]
 	in := headgate.Inspection{Found: ok}
-	if e.lock != nil && e.lock.until > now {
+	if e.lock != nil && e.lock.last > 0 && e.lock.until > now {
 		in.LockedUntil = time.UnixMicro(e.lock.until)
 	}
 	if e.state != nil {

@@ -50,7 +50,10 @@ func after(reason headgate.Reason, us int64) answer {
 	return answer{reason: reason, retry: headgate.Retry{After: micros(us)}}
 }
 
-func micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
+// micros is a time as it is told.
+func micros(us int64) time.Duration {
+	return time.Duration(min(us, inMicros(headgate.MaxTold))) * time.Microsecond
+}
 
 func inMicros(d time.Duration) int64 { return int64(d / time.Microsecond) }
 

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"math"
 	"math/big"
 
 	headgate "github.com/headgate-io/headgate"
@@ -81,4 +82,13 @@ func unitsUntil(t *big.Rat, now int64, pace *big.Rat) float64 {
 	fraction := float64(numerator) / float64(den)
 	ahead := float64(at-now) + fraction
 	return ahead / double(pace)
+}
+
+// unitsIn is how many units a span has, the last of them perhaps in part; none before 0, and at most what an int64 holds.
+func unitsIn(span, pace *big.Rat) int64 {
+	units := div(span, pace)
+	if less(whole(math.MaxInt64), units) {
+		return math.MaxInt64
+	}
+	return ceil(larger(new(big.Rat), units))
 }

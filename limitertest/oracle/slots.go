@@ -14,11 +14,15 @@ type slotState struct {
 func (slotState) algorithm() headgate.Algorithm { return headgate.AlgConcurrency }
 
 func (s slotState) inspect(now int64) (used, idleAt int64) {
+	idleAt = headgate.MinTime
 	for _, death := range s.deaths {
 		if death > now {
 			used++
 		}
 		idleAt = max(idleAt, death)
+	}
+	for _, end := range s.tombs {
+		idleAt = max(idleAt, end)
 	}
 	return used, idleAt
 }

@@ -17,8 +17,8 @@ type tokenState struct {
 func (tokenState) algorithm() headgate.Algorithm { return headgate.AlgTokenBucket }
 
 func (s tokenState) inspect(now int64) (used, idleAt int64) {
-	missing := div(sub(s.full, whole(now)), s.pace)
-	return max(0, ceil(missing)), ceil(s.full)
+	missing := smaller(sub(s.full, whole(now)), s.span())
+	return unitsIn(missing, s.pace), ceil(s.full)
 }
 
 func (s tokenState) span() *big.Rat { return mul(whole(s.burst), s.pace) }

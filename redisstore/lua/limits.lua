@@ -217,13 +217,13 @@ if kinds % 128 >= 64 then
     return v
   end
   -- moved returns the counts as they lie from another cell on, `back` of them later. Where the clock went back far, those
-  -- ahead are of now.
+  -- ahead are of now, up to what 6 bytes hold.
   local function moved(v, n, back, k)
     local r = {}
     for i = 1, k + 1 do r[i] = 0 end
     for i = 1, n do
       local at = max(i + back, 1)
-      if at <= k + 1 then r[at] = r[at] + v[i] end
+      if at <= k + 1 then r[at] = min(r[at] + v[i], 281474976710655) end
     end
     return r
   end
