@@ -3,6 +3,7 @@ package limitertest
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	headgate "github.com/headgate-io/headgate"
 )
@@ -106,4 +107,25 @@ func showReceipts(d *headgate.Decision, err error) string {
 		left[i] = d.Outcomes[i].Receipt.Charged
 	}
 	return fmt.Sprintf("left to give back %v", left)
+}
+
+// compareInspections compares what is there now. A state that is as if never used may be found or forgotten, and how long a
+// lockout stays to be remembered is the store's own.
+func (w *world) compareInspections(want, got *headgate.Inspection) string {
+	a, b := *want, *got
+	if !a.IdleAt.After(time.UnixMicro(w.now)) && b.Used == 0 {
+		b.Found, b.Algorithm, b.IdleAt = a.Found, a.Algorithm, a.IdleAt
+	}
+	if w.family.lockouts {
+		b.IdleAt = a.IdleAt
+	}
+	if showInspection(a) == showInspection(b) { // times of one instant need not be ==
+		return ""
+	}
+	return fmt.Sprintf("want %s, got %s", showInspection(*want), showInspection(*got))
+}
+
+func showInspection(in headgate.Inspection) string {
+	return fmt.Sprintf("found=%t algorithm=%s used=%d idle_at=%s locked_until=%s", in.Found, in.Algorithm, in.Used,
+		in.IdleAt.UTC().Format(time.RFC3339Nano), in.LockedUntil.UTC().Format(time.RFC3339Nano))
 }

@@ -126,7 +126,8 @@ func concurrency(t *rapid.T) headgate.Limit {
 }
 
 func anyLimit(t *rapid.T) headgate.Limit {
-	return pick(t, "algorithm", tokenBucket, fixedWindow, slidingLog, slidingWindow, leakyBucket, concurrency, calendarWindow)(t)
+	return pick(t, "algorithm", boundedTokenBucket, boundedFixedWindow, boundedSlidingLog, boundedSlidingWindow, boundedLeakyBucket, boundedConcurrency,
+		calendarWindow)(t)
 }
 
 // smallLimit draws limits that a few takes exhaust within seconds.

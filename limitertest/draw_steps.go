@@ -33,11 +33,17 @@ func drawChange(t *rapid.T) int64 {
 // draw draws the next step.
 func (w *world) draw(t *rapid.T) op {
 	kinds := []func(*rapid.T) op{w.drawTake, w.drawTake, w.drawTake, w.drawTake, w.drawTake, w.drawReload}
-	if _, ok := w.subject.(headgate.Refunder); ok && len(w.takes) > 0 {
-		kinds = append(kinds, slices.Repeat([]func(*rapid.T) op{w.drawRefund}, 2)...)
+	if _, ok := w.subject.(headgate.Refunder); ok {
+		kinds = append(kinds, w.drawCrossing)
+		if len(w.takes) > 0 {
+			kinds = append(kinds, slices.Repeat([]func(*rapid.T) op{w.drawRefund}, 2)...)
+		}
 	}
 	if _, ok := w.subject.(headgate.Slots); ok && w.holdersAt() >= 0 {
 		kinds = append(kinds, slices.Repeat([]func(*rapid.T) op{w.drawSlot}, 2)...)
+	}
+	if _, ok := w.subject.(headgate.Inspector); ok {
+		kinds = append(kinds, w.drawInspect)
 	}
 	if _, ok := w.subject.(headgate.Resetter); ok && pick(t, "reset", false, false, false, true) {
 		kinds = append(kinds, w.drawReset)
@@ -122,14 +128,14 @@ func spanOf(limit headgate.Limit) int64 {
 	return 1
 }
 
-// fill is how long units take, rounded down.
+// fill is how long units take, rounded up.
 func fill(units, whole, rem, den int64) int64 {
 	if den == 0 {
 		return 1
 	}
 	hi, lo := bits.Mul64(uint64(units), uint64(rem))
-	part, _ := bits.Div64(hi, lo, uint64(den))
-	return units*whole + int64(part)
+	part, rest := bits.Div64(hi, lo, uint64(den))
+	return units*whole + int64(part+min(rest, 1))
 }
 
 func (w *world) drawTake(t *rapid.T) op {
@@ -161,14 +167,18 @@ func repeated(charges []headgate.Charge, c *headgate.Charge) bool {
 	return false
 }
 
-// drawCost draws 1, a peek, what just fits or just does not, and anything.
+// drawCost draws 1, a peek, what just fits or just does not, what the limit just has or just never has, and anything.
 func (w *world) drawCost(t *rapid.T, s *slot, c *headgate.Charge) {
 	if s.limit.Algorithm() == headgate.AlgConcurrency {
 		c.Holder, c.Cost = drawHolder(t), pick[int64](t, "cost", 1, 1, 1, 1, 0)
 		return
 	}
-	left := w.look(s, c.Key).Remaining
-	switch pick(t, "cost", '1', '1', '1', 'f', 'f', 'o', '2', '0', 'a', 'm') {
+	room := roomOf(s.limit)
+	left := room
+	if o := w.look(s, c.Key); o.HasRemaining {
+		left = o.Remaining
+	}
+	switch pick(t, "cost", '1', '1', '1', 'f', 'f', 'o', '2', 'r', '0', 'a', 'm') {
 	case '1':
 		c.Cost = 1
 	case 'f':
@@ -177,6 +187,8 @@ func (w *world) drawCost(t *rapid.T, s *slot, c *headgate.Charge) {
 		c.Cost = left + 1
 	case '2':
 		c.Cost = rapid.Int64Range(2, 5).Draw(t, "cost")
+	case 'r':
+		c.Cost = pick(t, "over", room+1, headgate.MaxCount, drawRoom(t, s.limit))
 	case 'a':
 		c.Cost = rapid.Int64Range(0, max(1, left)).Draw(t, "cost")
 	case 'm':
@@ -228,13 +240,15 @@ func (w *world) drawRefund(t *rapid.T) op {
 	o := refundOp{step: step{w.drawShift(t)}, take: i, current: rapid.Bool().Draw(t, "current")}
 	for j := range w.takes[i].charges {
 		cost := w.takes[i].charges[j].Cost
-		switch pick(t, "part", 'a', 'p', '0', 'm') {
+		switch pick(t, "part", 'a', 'p', '0', 'm', 'x') {
 		case 'p':
 			cost = rapid.Int64Range(0, cost).Draw(t, "part")
 		case '0':
 			cost = 0
 		case 'm':
 			cost = min(cost*2, headgate.MaxCount)
+		case 'x':
+			cost = headgate.MaxCount
 		}
 		if w.takes[i].charges[j].Holder != "" {
 			cost = min(cost, 1)
@@ -242,6 +256,38 @@ func (w *world) drawRefund(t *rapid.T) op {
 		o.costs = append(o.costs, cost)
 	}
 	return o
+}
+
+// drawCrossing draws what is given back by another limit than it was taken by: a take, a change of the limit, at times a take
+// by the new one, and the refund of the first.
+func (w *world) drawCrossing(t *rapid.T) op {
+	i := rapid.IntRange(0, len(w.slots)-1).Draw(t, "slot")
+	s := w.slots[i]
+	charge := headgate.Charge{Slot: s.name, Key: drawKey(t), Limit: s.limit}
+	if s.limit.Algorithm() == headgate.AlgConcurrency {
+		charge.Holder = drawHolder(t)
+	}
+	first := charge
+	first.Cost = drawRoom(t, s.limit)
+	turn := w.drawReload(t).(reloadOp)
+	turn.slot = i
+	ops := chain{takeOp{step{w.drawShift(t)}, []headgate.Charge{first}}, turn}
+	if charge.Limit = turn.limit; charge.Holder != "" || turn.limit.Algorithm() != headgate.AlgConcurrency {
+		for range rapid.IntRange(0, 2).Draw(t, "more") {
+			charge.Cost = drawRoom(t, turn.limit)
+			ops = append(ops, takeOp{step{0}, []headgate.Charge{charge}})
+		}
+	}
+	back := refundOp{step: step{pick[int64](t, "later", 0, 0, 1)}, take: len(w.takes), costs: []int64{pick(t, "back", first.Cost, first.Cost/2, 1)}, current: true}
+	look := charge
+	look.Cost = 0
+	return append(ops, back, takeOp{step{0}, []headgate.Charge{look}})
+}
+
+// drawRoom draws a cost of 1, or one that a limit has just room for.
+func drawRoom(t *rapid.T, limit headgate.Limit) int64 {
+	room := roomOf(limit)
+	return pick(t, "room", room, 1, room/2, room/2+1, min(2, room))
 }
 
 func (w *world) drawSlot(t *rapid.T) op {
@@ -255,4 +301,8 @@ func (w *world) drawSlot(t *rapid.T) op {
 
 func (w *world) drawReset(t *rapid.T) op {
 	return resetOp{rapid.IntRange(0, len(w.slots)-1).Draw(t, "slot"), drawKey(t)}
+}
+
+func (w *world) drawInspect(t *rapid.T) op {
+	return inspectOp{step{w.drawShift(t)}, rapid.IntRange(0, len(w.slots)-1).Draw(t, "slot"), drawKey(t)}
 }

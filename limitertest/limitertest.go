@@ -65,6 +65,7 @@ func Run(t *testing.T, cfg Config) {
 	t.Run("lockout", s.lockout)
 	t.Run("slots", s.slots)
 	t.Run("refund", s.refund)
+	t.Run("bounds", s.bounds)
 	t.Run("reset", s.reset)
 	t.Run("inspect", s.inspect)
 	t.Run("invalid", s.invalid)

@@ -29,6 +29,8 @@ type bend struct {
 	refund func(l everything, charges []headgate.Charge, d *headgate.Decision) error
 	renew  func(l everything, c *headgate.Charge) (bool, error)
 	free   func(l everything, c *headgate.Charge) error
+	// inspect changes what is found.
+	inspect func(in *headgate.Inspection)
 }
 
 // everything is a limiter with all abilities.
@@ -104,6 +106,14 @@ func (b *bent) Release(ctx context.Context, c *headgate.Charge) error {
 		return b.bend.free(b.everything, c)
 	}
 	return b.everything.Release(ctx, c)
+}
+
+func (b *bent) Inspect(ctx context.Context, slot, key string) (headgate.Inspection, error) {
+	in, err := b.everything.Inspect(ctx, slot, key)
+	if b.bend.inspect != nil {
+		b.bend.inspect(&in)
+	}
+	return in, err
 }
 
 // each bends every outcome.
@@ -260,6 +270,29 @@ func mutants() []mutant {
 			}
 			return l.Refund(ctx, charges, d)
 		}}},
+		{"a refund is at most 36500 days long", []string{"bounds", "traces"}, bend{refund: func(l everything, charges []headgate.Charge, d *headgate.Decision) error {
+			before := append([]headgate.Outcome(nil), d.Outcomes...)
+			cut := append([]headgate.Charge(nil), charges...)
+			for i := range cut {
+				if q, ok := cut[i].Limit.(headgate.LeakyBucket); ok {
+					if whole, _, _ := q.Pace(); whole > 0 {
+						cut[i].Cost = min(cut[i].Cost, headgate.MaxPeriod.Microseconds()/whole)
+					}
+				}
+			}
+			err := l.Refund(ctx, cut, d)
+			for i := range d.Outcomes {
+				r := &d.Outcomes[i].Receipt
+				r.Charged = min(r.Charged, max(0, before[i].Receipt.Charged-charges[i].Cost))
+			}
+			return err
+		}}},
+		{"a time that runs over", []string{"files", "traces"}, each(func(_ *headgate.Charge, o *headgate.Outcome) {
+			if o.ResetAfter == headgate.MaxTold {
+				o.ResetAfter = math.MinInt64 + o.ResetAfter
+			}
+		})},
+		{"a count that ends at 10^12", []string{"bounds"}, bend{inspect: func(in *headgate.Inspection) { in.Used = min(in.Used, headgate.MaxCount) }}},
 		{"a release frees every slot", []string{"slots", "traces"}, bend{free: func(l everything, c *headgate.Charge) error {
 			if err := l.Release(ctx, c); err != nil {
 				return err

@@ -14,6 +14,26 @@ type op interface {
 	apply(w *world) string
 }
 
+// chain is several steps that make sense together.
+type chain []op
+
+func (o chain) String() string {
+	all := make([]string, len(o))
+	for i := range o {
+		all[i] = o[i].String()
+	}
+	return strings.Join(all, "; ")
+}
+
+func (o chain) apply(w *world) string {
+	for _, one := range o {
+		if wrong := one.apply(w); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
 // step is the part that all have: when.
 type step struct {
 	shift int64
@@ -173,4 +193,27 @@ func (o resetOp) apply(w *world) string {
 	got := subject.(headgate.Resetter).Reset(context.Background(), name, w.prefix+o.key)
 	w.log("%s", o)
 	return differ(want, got)
+}
+
+type inspectOp struct {
+	step
+	slot int
+	key  string
+}
+
+func (o inspectOp) String() string {
+	return fmt.Sprintf("%sinspect s%d key=%q", o.ahead(), o.slot, o.key)
+}
+
+func (o inspectOp) apply(w *world) string {
+	w.shift(o.shift)
+	subject, truth := w.at()
+	name := w.slots[o.slot].name
+	want, wantErr := truth.(headgate.Inspector).Inspect(context.Background(), name, w.prefix+o.key)
+	got, gotErr := subject.(headgate.Inspector).Inspect(context.Background(), name, w.prefix+o.key)
+	w.log("%s -> %s", o, showInspection(want))
+	if wrong := differ(wantErr, gotErr); wrong != "" {
+		return wrong
+	}
+	return w.compareInspections(&want, &got)
 }

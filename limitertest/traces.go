@@ -26,13 +26,13 @@ type family struct {
 
 func families() []family {
 	return []family{
-		{name: "token_bucket", limits: tokenBucket, slots: 1},
-		{name: "leaky_bucket", limits: leakyBucket, slots: 1},
-		{name: "fixed_window", limits: fixedWindow, slots: 1},
+		{name: "token_bucket", limits: boundedTokenBucket, slots: 1},
+		{name: "leaky_bucket", limits: boundedLeakyBucket, slots: 1},
+		{name: "fixed_window", limits: boundedFixedWindow, slots: 1},
 		{name: "calendar", limits: calendarWindow, slots: 1, calendar: true},
-		{name: "sliding_log", limits: slidingLog, slots: 1},
-		{name: "sliding_window", limits: slidingWindow, slots: 1},
-		{name: "concurrency", limits: concurrency, slots: 1},
+		{name: "sliding_log", limits: boundedSlidingLog, slots: 1},
+		{name: "sliding_window", limits: boundedSlidingWindow, slots: 1},
+		{name: "concurrency", limits: boundedConcurrency, slots: 1},
 		{name: "several", limits: anyLimit, slots: 4},
 		{name: "small", limits: smallLimit, slots: 3},
 		{name: "lockout", limits: smallLimit, slots: 2, lockouts: true},
