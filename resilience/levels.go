@@ -240,7 +240,7 @@ func (l *Levels) Set(ctx context.Context, r SwitchRequest) error {
 	}
 	l.turn(r)
 	if err := l.publish(ctx); err != nil {
-		l.cfg.Logger.Warn("the fleet does not know of the switch yet", "level", r.Level, "on", r.On, "error", err)
+		l.cfg.Logger.Warn("the fleet does not know of the switch yet", "switch", switchName(r.Level), "on", r.On, "error", err)
 		l.nudge()
 	}
 	return nil

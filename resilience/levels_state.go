@@ -72,7 +72,7 @@ func (l *Levels) judge(c deviceCount, now time.Time) {
 	}
 	if !l.alerted {
 		l.alerted = true
-		l.cfg.Logger.Warn("a level may be worth turning on by hand", "level", LevelDeviceLifted, "why", why)
+		l.cfg.Logger.Warn("a level may be worth turning on by hand", "switch", switchName(LevelDeviceLifted), "why", why)
 		l.cfg.Observer.LevelAlert(LevelDeviceLifted, why)
 	}
 }
@@ -134,10 +134,25 @@ func (l *Levels) set(level int, want *Switch, now time.Time) {
 }
 
 func (l *Levels) tell(s *Switch) {
+	attrs := []any{"switch", switchName(s.Level), "name", s.Name, "by", s.By, "why", s.Why}
 	if s.On {
-		l.cfg.Logger.Warn("level on", "level", s.Level, "name", s.Name, "by", s.By, "why", s.Why, "turns_off", s.TurnsOff, "until", s.Until)
+		l.cfg.Logger.Warn("level on", append(attrs, "turns_off", s.TurnsOff, "ends", l.ends(s))...)
 	} else {
-		l.cfg.Logger.Info("level off", "level", s.Level, "name", s.Name, "by", s.By, "why", s.Why)
+		l.cfg.Logger.Info("level off", attrs...)
 	}
 	l.cfg.Observer.LevelChanged(s.Level, s.On, s.By, s.Why)
+}
+
+// switchName names a switch in the log, whose own word for how bad a line is is "level".
+func switchName(level int) string { return fmt.Sprintf("L%d", level) }
+
+// ends says what turns a switch off that is on.
+func (l *Levels) ends(s *Switch) string {
+	switch {
+	case s.By == ByHand:
+		return "when a hand turns it off"
+	case s.Level == LevelStoreLost:
+		return "by itself, when the store has answered for " + l.cfg.Settle.String()
+	}
+	return "by itself at " + s.Until.UTC().Format(time.RFC3339) + ", or when a hand turns it off"
 }
