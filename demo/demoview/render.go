@@ -52,9 +52,12 @@ func (m model) render() string {
 	rows = append(rows, "")
 	rows = append(rows, m.people(now, w)...)
 	rows = append(rows, m.faults(now)...)
-	rows = append(rows, "", m.style.label.Render("Denied by rule"))
-	room := max(m.height-len(rows)-2, 1)
-	rows = append(rows, m.rules(now, w, room)...)
+	rows = append(rows, "")
+	if room := m.height - len(rows) - roundRules; room < fewRules && len(now.ByRule) > room {
+		rows = append(rows, m.busiest(now, w))
+	} else {
+		rows = append(append(rows, m.style.label.Render("Denied by rule")), m.rules(now, w, room)...)
+	}
 	for len(rows) < m.height-1 {
 		rows = append(rows, "")
 	}
@@ -69,12 +72,26 @@ func (m model) render() string {
 func (m model) head(s demo.Snapshot, w int) []string {
 	left := m.style.title.Render("HEADGATE demo") + "  " + m.phase(s.Phase)
 	right := fmt.Sprintf("%s of %s", whole(min(s.Elapsed, s.Total)), whole(s.Total))
-	where := fmt.Sprintf("%s → shop · policy %s · store %s", s.Gateway, s.Policy, s.Store)
 	return []string{
 		spread(left, right, w),
-		m.style.dim.Render(clip(where, w)),
+		m.style.dim.Render(where(s, w)),
 		m.style.title.Render(bar(s.Elapsed.Seconds(), s.Total.Seconds(), w)),
 	}
+}
+
+// where says what is shown, as much of it as a line has room for without cutting a word.
+func where(s demo.Snapshot, w int) string {
+	gate := s.Gateway + " → shop"
+	for _, text := range []string{
+		fmt.Sprintf("%s · policy %s · store %s", gate, s.Policy, s.Store),
+		fmt.Sprintf("%s · %s · %s", gate, s.Policy, s.Store),
+		fmt.Sprintf("%s · %s", gate, s.Store),
+	} {
+		if lipgloss.Width(text) <= w {
+			return text
+		}
+	}
+	return clip(gate, w)
 }
 
 func (m model) phase(p demo.Phase) string {
@@ -155,6 +172,32 @@ func (m model) faults(s demo.Snapshot) []string {
 		rows = append(rows, m.style.dim.Render(fmt.Sprintf("%9s  ", e.At.Round(100*time.Millisecond)))+moods[e.Mood].Render(e.Text))
 	}
 	return rows
+}
+
+// Around the list of rules are its heading, an empty row, and the foot. Where fewer than fewRules have room they share one row.
+const (
+	roundRules = 3
+	fewRules   = 3
+)
+
+// busiest names in one row as many of the busiest rules as have room in it, and counts the others.
+func (m model) busiest(s demo.Snapshot, w int) string {
+	text := ""
+	for i := range s.ByRule {
+		longer := ""
+		for _, r := range s.ByRule[:i+1] {
+			longer += fmt.Sprintf("%s %s · ", r.Rule, grouped(r.Denied))
+		}
+		longer = strings.TrimSuffix(longer, " · ")
+		if rest := len(s.ByRule) - i - 1; rest > 0 {
+			longer += fmt.Sprintf(" · %d more", rest)
+		}
+		if i > 0 && lipgloss.Width(longer) > w-labelWidth {
+			break
+		}
+		text = longer
+	}
+	return m.label("Denied by") + m.style.bad.Render(text)
 }
 
 // rules lists the busiest rules; if not all fit, the last row counts the others.

@@ -20,8 +20,9 @@ func Report(s *demo.Summary) string {
 	if s.Interrupted {
 		early = ", ended early"
 	}
-	say("Headgate demo: %s%s, policy %s, store %s", took, early, s.Policy, s.Store)
+	say("Headgate demo: %s%s, policy %s", took, early, s.Policy)
 	say("")
+	say("  Store      %s", s.Store)
 	say("  Requests   %s: %s went through to the shop, %s denied, %s failed",
 		grouped(s.Requests), grouped(s.Allowed), grouped(s.Denied), grouped(s.Errors))
 	people, bots := s.Shoppers.Served+s.Shoppers.Denied, s.Bots.Served+s.Bots.Denied
