@@ -76,9 +76,10 @@ func NewLimiter(store, local headgate.Limiter, cfg LimiterConfig) *Limiter {
 	return l
 }
 
-// probeOf asks a store with a take that it has to write.
+// probeOf asks a store with a take that it has to write, of a limit that cannot be leased: units in hand would say nothing of the
+// store behind them.
 func probeOf(store headgate.Limiter) func(context.Context) error {
-	limit, err := headgate.NewTokenBucket(headgate.Per(1000, time.Second), 1000)
+	limit, err := headgate.ParseLimit("leaky_bucket 1000/s capacity=1000")
 	return func(ctx context.Context) error {
 		if err != nil {
 			return err

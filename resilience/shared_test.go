@@ -1,0 +1,84 @@
+package resilience_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/internal/testservers"
+)
+
+// TestShared: what the example makes keeps the limit of two instances to the unit while Redis is there, gives each its half while
+// it is killed, without an error, and goes by Redis again when that is back.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	srv := testservers.Redis(t, testservers.AppendOnly())
+	var both [2]*Shared
+	for i := range both {
+		s, err := OpenShared(t.Context(), srv.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		both[i] = s
+	}
+	await(t, "each to know of the other", func() bool { return both[0].Fleet.Live() == 2 && both[1].Fleet.Live() == 2 })
+
+	if got := admitted(t, both, "a"); got[0]+got[1] != 100 {
+		t.Errorf("the store there: %d and %d of 100 were admitted", got[0], got[1])
+	}
+	srv.Kill()
+	if got := admitted(t, both, "b"); got != [2]int{50, 50} {
+		t.Errorf("the store killed: %d and %d of 100 were admitted, want 50 each", got[0], got[1])
+	}
+	await(t, "the breakers to open", func() bool { admitted(t, both, "b"); return both[0].Lost() && both[1].Lost() })
+	if err := srv.Restart(testservers.KeepData); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the store to be found", func() bool { return !both[0].Lost() && !both[1].Lost() })
+	if got := admitted(t, both, "a"); got != [2]int{} {
+		t.Errorf("the store back: %d and %d more of the 100 from before were admitted", got[0], got[1])
+	}
+}
+
+// admitted asks both at once, until each has been denied for 100 ms.
+func admitted(t *testing.T, both [2]*Shared, key string) (n [2]int) {
+	t.Helper()
+	limit := headgate.MustParseLimit("fixed_window 100/36500d")
+	var all sync.WaitGroup
+	for i, s := range both {
+		all.Go(func() {
+			for last := time.Now(); time.Since(last) < 100*time.Millisecond; {
+				switch ok, err := headgate.Allow(t.Context(), s, limit, key); {
+				case err != nil:
+					t.Error(err)
+					return
+				case ok:
+					n[i]++
+					last = time.Now()
+				}
+			}
+		})
+	}
+	all.Wait()
+	return n
+}
+
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	err := testservers.Poll(t.Context(), func() error {
+		if !holds() {
+			return errors.New("waiting for " + what)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
