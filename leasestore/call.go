@@ -64,8 +64,9 @@ func (h *holding) settle(c *call) {
 }
 
 // launch starts the call that a take has claimed its keys for, and returns it; nil if it must not. The call runs on its own, so
-// that a caller who has little time loses no units but his own.
-func (t *taking) launch() *call {
+// that a caller who has little time loses no units but his own. Where it looks for the time of a denial it asks for no units: a
+// check that is denied would deny them, and the take is denied anyway.
+func (t *taking) launch(worst step) *call {
 	if !t.s.reserve() {
 		return nil
 	}
@@ -73,7 +74,7 @@ func (t *taking) launch() *call {
 	own := &taking{s: t.s, call: c, wants: make([]want, 0, len(t.wants))}
 	for i := range t.wants {
 		switch w := &t.wants[i]; {
-		case w.step == asks || w.step == looks:
+		case w.step == worst:
 			own.wants = append(own.wants, want{h: w.h, step: w.step, need: w.need, limit: w.limit, resets: w.resets})
 		case w.h != nil:
 			w.h.settle(c)

@@ -49,6 +49,27 @@ func TestSeveralWithoutACall(t *testing.T) {
 	})
 }
 
+// TestALookBesideAnAsk: the time of one charge's denial is looked for; the other, of which nothing is in hand just now, is not taken
+// for denied because of that.
+func TestALookBesideAnAsk(t *testing.T) {
+	inBubble(t, leasestore.Config{}, func(r *rig) {
+		site, user := on("site", "fixed_window 1000000/1h"), on("user", "sliding_window 5/1m cells=6")
+		r.warm(100, time.Millisecond, site)
+		for range 5 {
+			r.allow(user)
+		}
+		all := site
+		all.Cost = r.Stats().Held
+		r.allow(all)
+		for range 3 {
+			if d := r.take(site, user); d.Allowed || d.Binding != 1 || !d.Outcomes[0].Allowed {
+				t.Fatalf("%+v", d)
+			}
+		}
+		r.allow(site)
+	})
+}
+
 // TestSeveralWithStrict: a charge that cannot be leased decides with the others; what was in hand goes back if it denies.
 func TestSeveralWithStrict(t *testing.T) {
 	inBubble(t, leasestore.Config{}, func(r *rig) {

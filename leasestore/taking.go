@@ -118,7 +118,7 @@ func (t *taking) run(ctx context.Context, charges []headgate.Charge, d *headgate
 			err = t.s.await(ctx, worst.call, worst)
 		case asks, looks:
 			t.undo()
-			if c := t.launch(); c != nil {
+			if c := t.launch(at); c != nil {
 				err = t.s.await(ctx, c, worst)
 				break
 			}
