@@ -48,7 +48,13 @@ func (s *Store) Refund(ctx context.Context, charges []headgate.Charge, d *headga
 	if !ok {
 		return unsupported("refund")
 	}
-	return refunder.Refund(ctx, a.charges, d)
+	err := refunder.Refund(ctx, a.charges, d)
+	for i := range charges {
+		if h := s.lookup(charges[i].Slot, charges[i].Key); h != nil {
+			s.cameBack(h)
+		}
+	}
+	return err
 }
 
 // restore puts what a charge would be given back into the leases that it may have been spent from.

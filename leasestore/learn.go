@@ -37,8 +37,12 @@ func (s *Store) noteGrant(h *holding, w *want, granted int64, a *answer) {
 	h.deny(&refusal{limit: w.limit, need: need, until: h.askAt, remaining: a.Remaining, told: a.got, resetAt: a.resetAt(), retryAt: a.got + wait})
 }
 
-// looked keeps what a look has found: the time of the denial, or that there are units by now, which the next call may fetch.
+// looked keeps what a look has found: the time of the denial, or that there are units by now, which the next call may fetch, however
+// long the pause was to be.
 func (s *Store) looked(h *holding, w *want, a *answer) {
+	if a.Allowed {
+		h.askAt, h.empty = min(h.askAt, a.sent+int64(s.cfg.Gap)), 0
+	}
 	r := &refusal{limit: w.limit, need: w.need, until: h.askAt, remaining: a.Remaining, told: a.got, resetAt: a.resetAt(), retryAt: h.askAt}
 	if !a.Allowed {
 		r.retryAt = a.got + int64(a.RetryAfter.After)
@@ -56,6 +60,18 @@ func (s *Store) pause(h *holding, wait int64) int64 {
 	pause := gap << min(h.empty, 30)
 	h.empty++
 	return max(gap, min(wait, pause))
+}
+
+// cameBack notes that units of a key were given back to the upstream: however long the pause was to be, the next call may come
+// after Gap.
+func (s *Store) cameBack(h *holding) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	soon := s.now() + int64(s.cfg.Gap)
+	h.askAt, h.empty = min(h.askAt, soon), 0
+	if r := h.refusal.Load(); r != nil && r.until > soon {
+		h.deny(r.ending(soon))
+	}
 }
 
 // noteAnswer keeps what the answer to one charge says of the key. It reports whether the key has been asked for more than this

@@ -29,6 +29,11 @@ func (r *refusal) denies(l headgate.Limit, cost, held, now int64) bool {
 	return now < r.until && cost-held >= r.need && r.limit == l
 }
 
+// ending is the same refusal with another end.
+func (r *refusal) ending(until int64) *refusal {
+	return &refusal{limit: r.limit, need: r.need, until: until, remaining: r.remaining, told: r.told, resetAt: r.resetAt, retryAt: r.retryAt}
+}
+
 // outcome writes the denial of a cost to one who has so many units in hand.
 func (r *refusal) outcome(cost, held, now int64, o *headgate.Outcome) {
 	at := r.retryAt

@@ -114,6 +114,39 @@ func TestFindsWhatOthersGaveBack(t *testing.T) {
 	})
 }
 
+// TestFindsWhatItGaveBack: the pauses that a denied key has brought about do not keep units from it that came back through the same
+// store, be it that a client gave them back or that they were too few for a large cost, and died in hand.
+func TestFindsWhatItGaveBack(t *testing.T) {
+	const soon = 20 * time.Millisecond
+	for _, limit := range []string{"fixed_window 100/1h", "token_bucket 1/1m burst=100", "sliding_window 100/1m cells=6"} {
+		for _, denials := range []int{700, 1200, 4300} {
+			for _, theirs := range []int64{90, 100} {
+				inBubble(t, leasestore.Config{}, func(r *rig) {
+					c, large, most := charge(limit), charge(limit), charge(limit)
+					large.Cost, most.Cost = 20, theirs
+					d := r.allow(most)
+					for range denials {
+						if r.take(large).Allowed {
+							t.Fatalf("%s: allowed", limit)
+						}
+						pause(time.Millisecond)
+					}
+					if theirs == 100 {
+						refund(r, &d, most)
+					}
+					began := time.Now()
+					for !r.take(c).Allowed {
+						pause(time.Millisecond)
+					}
+					if since := time.Since(began); since > soon {
+						t.Errorf("%s: found after %s", limit, since)
+					}
+				})
+			}
+		}
+	}
+}
+
 func TestNever(t *testing.T) {
 	for _, limit := range []string{"token_bucket 10/1h", "fixed_window 10/1h", "sliding_window 10/1h", "token_bucket 0/s burst=5", "fixed_window 0/1m"} {
 		inBubble(t, leasestore.Config{}, func(r *rig) {

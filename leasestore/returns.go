@@ -116,18 +116,19 @@ func (r *returns) finish() {
 	r.signal()
 }
 
-// batch takes what one call can give back: each key once.
+// batch takes what one call can give back: each key once, also if it was swept and has another holding by now.
 func (r *returns) batch() (list []returned, finished bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kept := r.list[:0]
-	in := map[*holding]bool{}
+	in := map[identity]bool{}
 	for _, one := range r.list {
-		if len(list) == headgate.MaxCharges || in[one.h] {
+		id := identity{one.h.slot, one.h.key}
+		if len(list) == headgate.MaxCharges || in[id] {
 			kept = append(kept, one)
 			continue
 		}
-		in[one.h] = true
+		in[id] = true
 		list = append(list, one)
 	}
 	clear(r.list[len(kept):])
@@ -166,6 +167,7 @@ func (s *Store) refundAll(list []returned) {
 			s.lose(one.h, one.units)
 			continue
 		}
+		s.cameBack(one.h)
 		s.figures.refunded.Add(uint64(one.units))
 		s.cfg.Observer.Returned(one.h.slot, one.units, 0)
 	}
