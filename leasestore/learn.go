@@ -28,13 +28,14 @@ func (s *Store) noteGrant(h *holding, w *want, granted int64, a *answer) {
 		h.deny(nil) // the time of a denial is not known: who needs it must look
 		return
 	}
-	need := a.Remaining + 1
-	wait := int64(waitFor(w.limit, a.ResetAfter, need))
+	r := newRefusal(w.limit, a.Remaining+1, a)
+	wait := int64(waitFor(w.limit, a.ResetAfter, r.need))
 	if granted == 0 {
 		pause = s.pause(h, wait)
 		h.askAt = a.sent + pause
 	}
-	h.deny(&refusal{limit: w.limit, need: need, until: h.askAt, remaining: a.Remaining, told: a.got, resetAt: a.resetAt(), retryAt: a.got + wait})
+	r.until, r.retryAt = h.askAt, a.got+wait
+	h.deny(r)
 }
 
 // looked keeps what a look has found: the time of the denial, or that there are units by now, which the next call may fetch, however
@@ -43,7 +44,8 @@ func (s *Store) looked(h *holding, w *want, a *answer) {
 	if a.Allowed {
 		h.askAt, h.empty = min(h.askAt, a.sent+int64(s.cfg.Gap)), 0
 	}
-	r := &refusal{limit: w.limit, need: w.need, until: h.askAt, remaining: a.Remaining, told: a.got, resetAt: a.resetAt(), retryAt: h.askAt}
+	r := newRefusal(w.limit, w.need, a)
+	r.until, r.retryAt = h.askAt, h.askAt
 	if !a.Allowed {
 		r.retryAt = a.got + int64(a.RetryAfter.After)
 		r.until = a.sent + s.pause(h, int64(a.RetryAfter.After))
@@ -125,7 +127,8 @@ func (s *Store) makeUp(w *want, o *headgate.Outcome) {
 // noteDenial keeps a denial, by which this and greater costs are denied without a call for a while.
 func (s *Store) noteDenial(h *holding, w *want, a *answer) {
 	wait := int64(a.RetryAfter.After)
-	r := &refusal{limit: w.limit, need: w.c.Cost, remaining: a.Remaining, told: a.got, resetAt: a.resetAt(), retryAt: a.got + wait}
+	r := newRefusal(w.limit, w.c.Cost, a)
+	r.retryAt = a.got + wait
 	if foretells(w.limit) {
 		r.need = a.Remaining + 1
 		r.retryAt = a.got + int64(waitFor(w.limit, a.ResetAfter, r.need))

@@ -10,8 +10,9 @@ import (
 // refusal is what is known of a key that has nothing left: by it requests are denied without a call.
 type refusal struct {
 	limit headgate.Limit
-	// need is the least number of units, beyond those in hand, that it denies.
-	need int64
+	// need is the least number of units, beyond those in hand, that it denies; most is the largest cost: of a larger one the limit
+	// says that it never fits.
+	need, most int64
 	// until is the time of the next call: from then on it denies nothing.
 	until int64
 	// remaining is what is left at the upstream.
@@ -26,12 +27,19 @@ type refusal struct {
 
 // denies tells whether it denies a cost to one who has so many units in hand.
 func (r *refusal) denies(l headgate.Limit, cost, held, now int64) bool {
-	return now < r.until && cost-held >= r.need && r.limit == l
+	return now < r.until && cost-held >= r.need && cost <= r.most && r.limit == l
+}
+
+// newRefusal is one that denies what needs so many units, of the state that an answer tells of. It is to be given an end.
+func newRefusal(limit headgate.Limit, need int64, a *answer) *refusal {
+	return &refusal{limit: limit, need: need, most: sizeOf(limit), remaining: a.Remaining, told: a.got, resetAt: a.resetAt()}
 }
 
 // ending is the same refusal with another end.
 func (r *refusal) ending(until int64) *refusal {
-	return &refusal{limit: r.limit, need: r.need, until: until, remaining: r.remaining, told: r.told, resetAt: r.resetAt, retryAt: r.retryAt}
+	return &refusal{
+		limit: r.limit, need: r.need, most: r.most, until: until, remaining: r.remaining, told: r.told, resetAt: r.resetAt, retryAt: r.retryAt,
+	}
 }
 
 // outcome writes the denial of a cost to one who has so many units in hand.

@@ -151,12 +151,18 @@ func TestNever(t *testing.T) {
 	for _, limit := range []string{"token_bucket 10/1h", "fixed_window 10/1h", "sliding_window 10/1h", "token_bucket 0/s burst=5", "fixed_window 0/1m"} {
 		inBubble(t, leasestore.Config{}, func(r *rig) {
 			c := charge(limit)
+			for r.take(c).Allowed { // and then it is known to be denied
+			}
 			c.Cost = 11
 			for range 3 {
 				d := r.take(c)
 				if o := d.Outcomes[0]; d.Allowed || o.Reason != headgate.ReasonCostExceedsLimit || o.RetryAfter.State != headgate.RetryNever {
 					t.Errorf("%s: %+v", limit, d)
 				}
+			}
+			c.Cost = headgate.MaxCount + 1
+			if d, err := headgate.Take(context.Background(), r.Store, c); headgate.CodeOf(err) != headgate.CodeInvalidCost {
+				t.Errorf("%s: %+v, %v", limit, d, err)
 			}
 		})
 	}
