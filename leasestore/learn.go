@@ -19,8 +19,7 @@ func (s *Store) noteGrant(h *holding, w *want, granted int64, a *answer) {
 		h.deny(nil)
 		return
 	}
-	pause := int64(s.cfg.Gap)
-	h.askAt = a.sent + pause
+	h.askAt = a.sent + int64(s.cfg.Gap)
 	if granted > 0 {
 		h.empty = 0
 	}
@@ -31,8 +30,7 @@ func (s *Store) noteGrant(h *holding, w *want, granted int64, a *answer) {
 	r := newRefusal(w.limit, a.Remaining+1, a)
 	wait := int64(waitFor(w.limit, a.ResetAfter, r.need))
 	if granted == 0 {
-		pause = s.pause(h, wait)
-		h.askAt = a.sent + pause
+		h.askAt = s.pause(h, a.sent, wait)
 	}
 	r.until, r.retryAt = h.askAt, a.got+wait
 	h.deny(r)
@@ -48,20 +46,24 @@ func (s *Store) looked(h *holding, w *want, a *answer) {
 	r.until, r.retryAt = h.askAt, h.askAt
 	if !a.Allowed {
 		r.retryAt = a.got + int64(a.RetryAfter.After)
-		r.until = a.sent + s.pause(h, int64(a.RetryAfter.After))
+		r.until = s.pause(h, a.sent, int64(a.RetryAfter.After))
 		h.askAt = r.until
 	}
 	h.deny(r)
 }
 
-// pause is the time until the next call for a key that has nothing left, whose denial lasts for wait: Gap at first, then twice as
-// long each time, until the denial is over at the latest. So what comes back early, because others refund it, is found after a
-// time in proportion to the denial's, and a key that is denied all day costs few calls.
-func (s *Store) pause(h *holding, wait int64) int64 {
+// pause is when the next call comes for a key that has nothing left, whose denial was asked for at a time and lasts for wait: after
+// Gap at first, then twice as long each time, until the denial is over at the latest. So what comes back early, because others
+// refund it, is found after a time in proportion to the denial's, and a key that is denied all day costs few calls. Many denials
+// that were asked for at once are one.
+func (s *Store) pause(h *holding, sent, wait int64) int64 {
 	gap := int64(s.cfg.Gap)
+	if r := h.refusal.Load(); r != nil && sent < r.until {
+		return max(r.until, sent+gap)
+	}
 	pause := gap << min(h.empty, 30)
 	h.empty++
-	return max(gap, min(wait, pause))
+	return sent + max(gap, min(wait, pause))
 }
 
 // cameBack notes that units of a key were given back to the upstream: however long the pause was to be, the next call may come
@@ -134,6 +136,8 @@ func (s *Store) noteDenial(h *holding, w *want, a *answer) {
 		r.retryAt = a.got + int64(waitFor(w.limit, a.ResetAfter, r.need))
 		wait = r.retryAt - a.got
 	}
-	r.until = a.sent + s.pause(h, wait)
-	h.deny(r)
+	r.until = s.pause(h, a.sent, wait)
+	if old := h.refusal.Load(); old == nil || a.sent >= old.until || r.need < old.need {
+		h.deny(r)
+	}
 }

@@ -3,6 +3,7 @@ package leasestore_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -143,6 +144,43 @@ func TestFindsWhatItGaveBack(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// TestManyDenialsAtOnce are one: the pause does not double with each of them.
+func TestManyDenialsAtOnce(t *testing.T) {
+	for _, mode := range []headgate.Mode{headgate.Check, headgate.Pay} {
+		for _, limit := range []string{"fixed_window 10/1h", "sliding_window 10/1h cells=6"} {
+			inBubble(t, leasestore.Config{}, func(r *rig) {
+				c, theirs := charge(limit), charge(limit)
+				theirs.Cost = 10
+				d, err := headgate.Take(context.Background(), r.mem, theirs)
+				if err != nil || !d.Allowed {
+					t.Fatal(d, err)
+				}
+				var wg sync.WaitGroup
+				for i := range int64(40) {
+					one := c
+					one.Mode, one.Cost = mode, 10-i%10
+					wg.Go(func() {
+						if d, err := headgate.Take(context.Background(), r.Store, one); err != nil || d.Allowed {
+							t.Errorf("%+v, %v", d, err)
+						}
+					})
+				}
+				wg.Wait()
+				if err := r.mem.Refund(context.Background(), []headgate.Charge{theirs}, &d); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				for !r.take(c).Allowed {
+					pause(time.Millisecond)
+				}
+				if since := time.Since(began); since > 100*time.Millisecond {
+					t.Errorf("%s, %s: what came back was found after %s", limit, mode, since)
+				}
+			})
 		}
 	}
 }
