@@ -90,9 +90,10 @@ func (s *Store) noteAnswer(w *want, a *answer) (busy bool) {
 	if end, ok := ends(w.limit, a.Outcome); ok && a.Receipt.Charged > 0 {
 		h.endAt = a.sent + int64(end)
 	}
+	units := min(w.c.Cost, sizeOf(w.limit)) // a settling cost may be greater
 	if w.c.Mode != headgate.Check && !w.counted {
 		w.counted = true
-		h.asked += w.c.Cost
+		h.asked += units
 	}
 	switch {
 	case a.Allowed && w.step == cold:
@@ -101,7 +102,7 @@ func (s *Store) noteAnswer(w *want, a *answer) (busy bool) {
 	case a.Reason == headgate.ReasonLimited && a.RetryAfter.State == headgate.RetryAfter:
 		s.noteDenial(h, w, a)
 	}
-	return h.recent(a.got, s.cfg.Ahead) > w.c.Cost
+	return h.recent(a.got, s.cfg.Ahead) > units
 }
 
 // makeUp takes from the leases what a settling charge did not get at the upstream.

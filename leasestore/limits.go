@@ -24,7 +24,10 @@ func CanLease(l headgate.Limit) bool {
 
 // leasable tells whether a charge can be served from a lease or, where it is none that pays, be judged by one.
 func leasable(c *headgate.Charge) bool {
-	if c.Lockout != nil || c.Cost == 0 || c.Mode == headgate.Shadow || c.Cost > sizeOf(c.Limit) {
+	if c.Lockout != nil || c.Cost == 0 || c.Mode == headgate.Shadow {
+		return false
+	}
+	if size := sizeOf(c.Limit); size == 0 || c.Cost > size && c.Mode != headgate.Settle {
 		return false
 	}
 	l := lengthOf(c.Limit)

@@ -178,6 +178,34 @@ func TestSettleTakesWhatThereIs(t *testing.T) {
 	})
 }
 
+// TestSettleTakesWhatIsInHand: also if nothing was asked for lately, and if it costs more than the limit ever has.
+func TestSettleTakesWhatIsInHand(t *testing.T) {
+	for _, cost := range []int64{399, 1000} {
+		for _, limit := range []string{"fixed_window 400/1h", "token_bucket 1/1h burst=400", "sliding_window 400/1h"} {
+			inBubble(t, leasestore.Config{}, func(r *rig) {
+				c := charge(limit)
+				r.warm(300, time.Millisecond, c)
+				held := r.Stats().Held
+				pause(400 * time.Millisecond)
+				theirs := c
+				theirs.Cost = r.left(c)
+				if d, err := headgate.Take(context.Background(), r.mem, theirs); err != nil || !d.Allowed {
+					t.Fatal(d, err)
+				}
+				c.Mode, c.Cost = headgate.Settle, cost
+				d := r.allow(c)
+				if o := d.Outcomes[0]; held == 0 || o.Receipt.Charged != held || o.Remaining != 0 {
+					t.Errorf("%s: %d in hand: %+v", limit, held, o)
+				}
+				refund(r, &d, c)
+				if got := r.Stats().Held + r.left(c); d.Outcomes[0].Receipt.Charged != 0 || got != held {
+					t.Errorf("%s: %d after the refund, %d before", limit, got, held)
+				}
+			})
+		}
+	}
+}
+
 // TestRefund: soon it goes back into the lease, without a call; later to the upstream; never twice.
 func TestRefund(t *testing.T) {
 	for _, limit := range []string{"fixed_window 100000/1h", "token_bucket 1/1h burst=100000", "sliding_window 100000/1h cells=6"} {

@@ -305,9 +305,12 @@ func (t *taking) conclude(d *headgate.Decision, sent int64) {
 		if w.h == nil || w.step > cold {
 			continue
 		}
-		if t.s.noteAnswer(w, &answer{o, sent, got}) && w.c.Mode == headgate.Settle && d.Allowed {
+		busy := t.s.noteAnswer(w, &answer{o, sent, got})
+		if w.c.Mode == headgate.Settle && d.Allowed {
 			t.s.makeUp(w, o)
-			t.s.refill(w.h)
+			if busy {
+				t.s.refill(w.h)
+			}
 		}
 	}
 	t.release(nil)
