@@ -227,7 +227,7 @@ func (g *Guard) addStatus(now *Status) {
 }
 
 func breakerStatus(store *Store) *BreakerStatus {
-	out := &BreakerStatus{State: stateOf(store.Lost())}
+	out := &BreakerStatus{State: stateOf(store.Lost()), Nodes: []NodeStatus{}}
 	if store.Lost() {
 		out.Why = store.whyLost()
 	}

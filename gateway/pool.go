@@ -227,7 +227,7 @@ func (p *pool) eject(now time.Time, a *attempt, j judgement) {
 	p.refresh()
 	u.closeIdle()
 	p.arm(u, wait)
-	p.cfg.Logger.Warn("an upstream is ejected", "upstream", u.name, "why", j.eject, "for", wait.String(), "left", len(*p.open.Load()))
+	p.cfg.Logger.Warn("an upstream is ejected", "upstream", u.name, "why", j.eject, "for", wait.Round(time.Millisecond).String(), "left", len(*p.open.Load()))
 	p.tell(u, true, j.eject)
 }
 

@@ -202,7 +202,7 @@ func (f *Fleet) failed(err error) {
 func (f *Fleet) count(live int) {
 	if f.lost {
 		f.lost = false
-		f.cfg.Logger.Info("the fleet is in sight again", "instance", f.cfg.ID, "live", live)
+		f.cfg.Logger.Info("the fleet is in sight again", "instance", f.cfg.ID, "live", max(live, f.Live()))
 	}
 	if f.beats++; f.beats == 1 || live >= f.Live() { // the first is no loss: what was assumed is not known
 		f.fewer = time.Time{}
