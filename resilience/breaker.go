@@ -16,7 +16,7 @@ import (
 //
 // A node is opened when a call fails and
 //   - of at least MinCalls calls in the last Window at least FailedShare have failed; or
-//   - the last success lies, or the first of the calls that have failed since began, Silence ago, and two or more have failed since.
+//   - two or more have failed since the last success, and the first of them began Silence ago.
 //
 // Calls without an answer count for the first of these only once they tell of a longer time than one Stall, so that a node that
 // stands still for as long as a fork of it takes is not shut off, whatever the load, also by the first calls ever made. What a node
@@ -113,7 +113,7 @@ func (c BreakersConfig) withDefaults() BreakersConfig {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	c.Window, c.MinCalls = positive(c.Window, time.Second), positive(c.MinCalls, 10)
+	c.Window, c.MinCalls = max(positive(c.Window, time.Second), steps), positive(c.MinCalls, 10)
 	c.FailedShare = min(positive(c.FailedShare, 0.5), 1)
 	c.Silence, c.Stall = positive(c.Silence, 2*time.Second), positive(c.Stall, 350*time.Millisecond)
 	c.ProbeEvery = positive(c.ProbeEvery, 200*time.Millisecond)
@@ -164,7 +164,7 @@ func (b *Breakers) Lost() bool { return b.open.Load() > 0 }
 
 // Called counts a call that took a time and ended with a code: "" for an answer, and that of the failure. "indeterminate" and
 // "timeout" are calls without an answer, "unavailable" and "internal" failures of the node; other codes are the caller's own
-// fault and do not count. While the node is open nothing counts.
+// fault and do not count. While the node is open nothing counts, nor does the failure of a call that began before it was closed.
 func (b *Breakers) Called(node string, took time.Duration, code string) {
 	kind, counts := kindOf(code)
 	if !counts {

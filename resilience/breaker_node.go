@@ -2,6 +2,7 @@ package resilience
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,13 +56,14 @@ type node struct {
 	failed int           // guarded by mu: calls that have failed since the last success
 	began  time.Duration // guarded by mu: when the first of them began
 	last   time.Duration // guarded by mu: when the last of them ended
+	closed time.Duration // guarded by mu: when the node was closed after it had been open; else before all calls
 	known  NodeState     // guarded by mu; but for Open
 	need   int           // guarded by mu: probes in a row that close
 }
 
 func newNode(name string, cfg *BreakersConfig) *node {
 	now := time.Now()
-	n := &node{name: name, cfg: cfg, epoch: now, need: cfg.Probes, known: NodeState{Node: name, Since: now}}
+	n := &node{name: name, cfg: cfg, epoch: now, need: cfg.Probes, closed: math.MinInt64, known: NodeState{Node: name, Since: now}}
 	n.used.Store(now.UnixNano())
 	return n
 }
@@ -79,6 +81,9 @@ func (n *node) count(k kind, now time.Time, took time.Duration) (why string) {
 		return ""
 	}
 	began := at - max(took, 0)
+	if began < n.closed {
+		return "" // it tells of the time before
+	}
 	if k == refused {
 		s.refused++
 	} else {
@@ -169,7 +174,7 @@ func (n *node) probed(now time.Time, err error) (need int, open time.Duration) {
 func (n *node) closes(now time.Time, why string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.window, n.failed = [steps]step{}, 0
+	n.window, n.failed, n.closed = [steps]step{}, 0, now.Sub(n.epoch)
 	n.known.Since, n.known.Why = now, why
 }
 

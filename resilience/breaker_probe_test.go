@@ -116,6 +116,31 @@ func TestFlapping(t *testing.T) {
 	})
 }
 
+// TestLateFailures: calls that have hung since before a node was let back do not open it again when they end; its own failures do.
+func TestLateFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := opened(t, BreakersConfig{Probe: func(context.Context, string) error { return nil }})
+		defer b.Close()
+		time.Sleep(5 * time.Second) // it was let back after 400 ms
+		synctest.Wait()
+		for _, code := range []string{"indeterminate", "unavailable"} {
+			for range 20 {
+				b.Called("n", 4700*time.Millisecond, code)
+			}
+		}
+		if b.Open("n") {
+			t.Errorf("opened by calls of before: %+v", b.States())
+		}
+		for range 2 {
+			b.Called("n", 4500*time.Millisecond, "indeterminate")
+		}
+		if !b.Open("n") {
+			t.Errorf("not opened by calls that began after: %+v", b.States())
+		}
+	})
+}
+
 // TestHangingProbe: a probe that does not come back, though its context has ended, is not joined by another, and when it does the
 // node is probed again.
 func TestHangingProbe(t *testing.T) {

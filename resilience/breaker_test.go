@@ -87,7 +87,7 @@ func opened(t *testing.T, cfg BreakersConfig) *Breakers {
 // fail has the node refuse ten calls.
 func fail(b *Breakers) {
 	for range 10 {
-		b.Called("n", time.Millisecond, "unavailable")
+		b.Called("n", 0, "unavailable")
 	}
 }
 
@@ -136,6 +136,13 @@ func TestSilence(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTinyWindow: a window that cannot be cut into steps is the shortest that can.
+func TestTinyWindow(t *testing.T) {
+	t.Parallel()
+	b := opened(t, BreakersConfig{Window: 1, MinCalls: 1, Probe: never})
+	_ = b.Close()
 }
 
 func never(context.Context, string) error { return errors.New("still away") }
