@@ -32,6 +32,26 @@ func (o *told) count() int {
 	return len(o.calls)
 }
 
+// TestStoppedProcess: of a call that was on the wire while this process was stopped for ten seconds, the node is blamed for no
+// more than the time-out; one that was answered took as long as it took.
+func TestStoppedProcess(t *testing.T) {
+	t.Parallel()
+	o := &told{}
+	s := openFake(t, &fakeClient{}, Config{Observer: o, Timeout: 200 * time.Millisecond})
+	for _, end := range []func(*watcher){
+		func(w *watcher) { w.late() },
+		func(w *watcher) { w.ends(headgate.CodeIndeterminate) },
+		func(w *watcher) { w.ends("") },
+	} {
+		w := &watcher{l: &s.lanes[0], placeless: true}
+		w.sends("take", 1, time.Now().Add(-10*time.Second))
+		end(w)
+	}
+	if o.took[0] != 200*time.Millisecond || o.took[1] != 200*time.Millisecond || o.took[2] < 10*time.Second {
+		t.Errorf("took %v", o.took)
+	}
+}
+
 // switchable is a Breaker for all nodes.
 type switchable struct{ open atomic.Bool }
 

@@ -75,8 +75,9 @@ type Observer interface {
 	// the keys on a cluster, as of late. It is "" where that is not known, which it never is of a client of your own.
 	//
 	// A call that has no answer within Config.Timeout has failed, with CodeIndeterminate, and is told of then, not when the client
-	// gives it up. What Redis refuses for the moment (LOADING, READONLY, TRYAGAIN) is one call for as long as it is repeated. When
-	// a caller leaves is not the call's concern.
+	// gives it up. One that has failed took at most that: if this process was stopped meanwhile, that is not the node's fault. What
+	// Redis refuses for the moment (LOADING, READONLY, TRYAGAIN) is one call for as long as it is repeated. When a caller leaves is
+	// not the call's concern.
 	Call(node, script string, takes int, took time.Duration, code headgate.Code)
 	// Failed tells of one caller that got an error. own tells that its context ended before the store's time was up, which is
 	// no failure of Redis.

@@ -126,6 +126,9 @@ func (w *watcher) tell(code headgate.Code) {
 	w.told = true
 	node, script, takes, took := w.node, w.script, w.takes, time.Since(w.start)
 	w.mu.Unlock()
+	if code != "" { // what is beyond this was not the node's: this process stood still, or had no processor
+		took = min(took, w.l.s.cfg.Timeout)
+	}
 	w.l.s.cfg.Observer.Call(node, script, takes, took, code)
 	if code != "" {
 		w.l.s.doubt()
