@@ -3,6 +3,7 @@ package resilience
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"sync"
@@ -78,6 +79,7 @@ type Fleet struct {
 	beaten atomic.Int64 // when the last beat was answered, in nanoseconds since born
 	born   time.Time
 	first  chan struct{} // closed when the first beat is through
+	heard  atomic.Bool   // the board has been heard, and all hooks told what it says
 
 	// Of the goroutine that beats:
 	lost  bool      // the last beat failed
@@ -122,7 +124,7 @@ func (f *Fleet) Age() time.Duration {
 }
 
 // Await returns once the first beat is through, answered or failed: from then on the switches and the number of the fleet are
-// known if they can be. It returns the error of a context that ends before.
+// known if they can be. It returns the error of a context that ends before, and nil for a fleet that is closed.
 func (f *Fleet) Await(ctx context.Context) error {
 	select {
 	case <-f.first:
@@ -130,6 +132,20 @@ func (f *Fleet) Await(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// errUnheard is the failure to say something to a board that has not been heard yet.
+var errUnheard = errors.New("the store has not been heard since the start")
+
+// hear waits for the first beat, and fails if the board has not been heard even so.
+func (f *Fleet) hear(ctx context.Context) error {
+	if err := f.Await(ctx); err != nil {
+		return err
+	}
+	if !f.heard.Load() {
+		return errUnheard
+	}
+	return nil
 }
 
 // Close leaves the fleet: the others count one less at once if the board can be reached within half a second. What the fleet has
@@ -155,16 +171,16 @@ func (f *Fleet) Close() error {
 func (f *Fleet) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for first := true; ; first = false {
+	through := sync.OnceFunc(func() { close(f.first) })
+	defer through()
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		}
 		f.beat(ctx)
-		if first {
-			close(f.first)
-		}
+		through()
 		timer.Reset(f.pause())
 	}
 }
@@ -189,6 +205,7 @@ func (f *Fleet) beat(ctx context.Context) {
 	f.beaten.Store(int64(time.Since(f.born)))
 	f.count(max(live, 1))
 	f.notes.seen(begun, notes)
+	f.heard.Store(true)
 }
 
 func (f *Fleet) failed(err error) {

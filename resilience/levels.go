@@ -70,10 +70,7 @@ type LevelsPolicy struct {
 }
 
 func (p LevelsPolicy) withDefaults() LevelsPolicy {
-	if p.DeniedDevices <= 0 {
-		p.DeniedDevices = 0.2
-	}
-	p.For, p.RetryAfter = positive(p.For, time.Minute), positive(p.RetryAfter, 10*time.Minute)
+	p.DeniedDevices, p.For, p.RetryAfter = positive(p.DeniedDevices, 0.2), positive(p.For, time.Minute), positive(p.RetryAfter, 10*time.Minute)
 	return p
 }
 
@@ -252,8 +249,8 @@ func (l *Levels) turn(r SwitchRequest) {
 	now, shared := time.Now(), l.shared()
 	h := &l.hands[r.Level-LevelDeviceLifted]
 	*h = hand{state: handState{
-		Level: r.Level, On: r.On, By: ByHand, Why: tidy(r.Why), Since: now.UTC().Truncate(time.Millisecond), Revision: h.state.Revision + 1,
-	}, pending: shared}
+		Level: r.Level, On: r.On, By: ByHand, Why: tidy(r.Why), Since: now.UTC().Truncate(time.Millisecond), Revision: after(h.state.Revision),
+	}, pending: shared, blind: shared && !l.cfg.Fleet.heard.Load()}
 	if r.Level == LevelDeviceLifted && !r.On {
 		l.held.start(&h.state, now, l.policy.RetryAfter, shared)
 	}

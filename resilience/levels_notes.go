@@ -58,7 +58,12 @@ func decodeState(text string, level int) (s handState, err error) {
 type hand struct {
 	state   handState
 	pending bool // the board is to be told
+	blind   bool // it was set before the board was ever heard, and comes after what that says first
 }
+
+// after is the revision of a setting over another. At the most, which none reaches but by somebody's malice, settings replace
+// each other in the order in which the board gets them.
+func after(revision int64) int64 { return min(revision+1, maxRevise) }
 
 // timedNote is something that holds for a time on the whole fleet.
 type timedNote struct {
@@ -98,7 +103,7 @@ func (n *timedNote) take(text string, now time.Time, lasts time.Duration) error 
 	return nil
 }
 
-// take takes over what the board says of a switch, unless it is older: then the board is to be told.
+// take takes over what the board says of a switch, unless it is older: then the board is to be told again.
 func (h *hand) take(text string, level int) error {
 	if text == "" {
 		h.pending = h.state.Revision > 0 // the board has lost it
@@ -108,6 +113,8 @@ func (h *hand) take(text string, level int) error {
 	switch {
 	case err != nil:
 		return err
+	case h.blind && h.pending:
+		h.state.Revision = after(s.Revision)
 	case s.Revision < h.state.Revision:
 		h.pending = true
 	default:
@@ -134,6 +141,9 @@ func (l *Levels) noted(name, value string) {
 			if level := LevelDeviceLifted + i; name == fmt.Sprintf(noteOfHand, level) {
 				err = l.hands[i].take(value, level)
 			}
+		}
+		if value == "" && name == fmt.Sprintf(noteOfHand, LevelDeviceLifted) {
+			l.held.pending = l.held.inForce(now) // it was lost with the hand's, not at its end
 		}
 	}
 	if err != nil {
@@ -184,7 +194,14 @@ func (l *Levels) publish(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	for _, n := range l.pending() {
+	notes := l.pending()
+	if len(notes) > 0 {
+		if err := l.cfg.Fleet.hear(ctx); err != nil {
+			return err // what is written now could be older than what is there
+		}
+		notes = l.pending()
+	}
+	for _, n := range notes {
 		if err := l.cfg.Fleet.Note(ctx, n.name, n.value, n.ttl); err != nil {
 			return err
 		}
@@ -220,7 +237,7 @@ func (l *Levels) published(n pendingNote) {
 	defer l.mu.Unlock()
 	for i := range l.hands {
 		if h := &l.hands[i]; n.name == fmt.Sprintf(noteOfHand, LevelDeviceLifted+i) && n.value == h.state.encode() {
-			h.pending = false
+			h.pending, h.blind = false, false
 		}
 	}
 	if t := l.timed()[n.name]; t != nil && t.state.encode() == n.value {

@@ -1,0 +1,137 @@
+package resilience
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestLevelBeforeTheStoreIsHeard: a switch that is turned on an instance that has not heard the board since its start is later than
+// what lies there, whatever its number, and nothing is written over what nobody has read.
+func TestLevelBeforeTheStoreIsHeard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		before := `{"level":3,"on":false,"why":"over","by":"hand","revision":7}`
+		b.notes["level/3/hand"], b.down = posted{value: before}, true
+		a := start(t, b, "a", nil)
+		a.turn(t, LevelRestricted, true, "")
+		a.turn(t, LevelRestricted, true, "we drown")
+		time.Sleep(10 * time.Second)
+		if s := a.Switches()[2]; !s.On || !s.Pending {
+			t.Errorf("while the board is away: %+v", s)
+		}
+		b.set(func() { b.down = false })
+		if err := a.publish(t.Context()); err == nil || b.note("level/3/hand") != before {
+			t.Errorf("written over what nobody has read: %v, %s", err, b.note("level/3/hand"))
+		}
+		c := start(t, b, "c", nil) // knows the board
+		time.Sleep(4 * time.Second)
+		for _, i := range []instance{a, c} {
+			if s := i.Switches()[2]; !s.On || s.Pending || s.Why != "we drown" {
+				t.Errorf("%s: %+v", i.fleet.ID(), s)
+			}
+		}
+		if note := b.note("level/3/hand"); !strings.Contains(note, `"revision":8`) {
+			t.Errorf("the board has %s", note)
+		}
+		b.set(func() { b.notes["level/3/hand"] = posted{value: before} }) // a store that has come back with older data
+		time.Sleep(3 * time.Second)
+		if !a.Restricted() || !c.Restricted() {
+			t.Error("an older setting has won")
+		}
+	})
+}
+
+// TestLevelWhileTheFirstBeatIsLate: a switch waits for the first beat, so that it is not taken for an older one.
+func TestLevelWhileTheFirstBeatIsLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		b.notes["level/3/hand"] = posted{value: `{"level":3,"on":false,"by":"hand","revision":7}`}
+		b.late = make(chan struct{})
+		a := start(t, b, "a", nil)
+		synctest.Wait()
+		time.AfterFunc(300*time.Millisecond, func() { b.set(func() { close(b.late); b.late = nil }) })
+		a.turn(t, LevelRestricted, true, "first of all")
+		synctest.Wait()
+		if s := a.Switches()[2]; !s.On || s.Pending || !strings.Contains(b.note("level/3/hand"), `"revision":8`) {
+			t.Errorf("%+v, the board has %s", s, b.note("level/3/hand"))
+		}
+	})
+}
+
+// TestLevelAtTheLastRevision: a note with the highest number that there is stands in nobody's way.
+func TestLevelAtTheLastRevision(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		b.notes["level/3/hand"] = posted{value: fmt.Sprintf(`{"level":3,"on":true,"by":"hand","revision":%d}`, int64(maxRevise))}
+		a, c := start(t, b, "a", nil), start(t, b, "c", nil)
+		time.Sleep(1200 * time.Millisecond)
+		for i, on := range []bool{false, true, false} {
+			[]instance{a, c}[i%2].turn(t, LevelRestricted, on, "")
+			time.Sleep(1200 * time.Millisecond)
+			if a.Restricted() != on || c.Restricted() != on || a.Switches()[2].Pending || c.Switches()[2].Pending {
+				t.Errorf("turned %t: %t and %t", on, a.Restricted(), c.Restricted())
+			}
+		}
+	})
+}
+
+// TestHoldOutlivesTheStoresData: that a hand holds level 2 off is told again to a board that has lost its data, and ends in time.
+func TestHoldOutlivesTheStoresData(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		a, c := start(t, b, "a", automatic), start(t, b, "c", automatic)
+		a.crowd(64*time.Second, 30)
+		c.turn(t, LevelDeviceLifted, false, "no")
+		time.Sleep(time.Minute)
+		b.lose()
+		time.Sleep(3 * time.Second)
+		if b.note(noteOfHeld) == "" {
+			t.Error("the hold was not told again")
+		}
+		late := start(t, b, "late", automatic)
+		late.crowd(8*time.Minute, 30)
+		for _, i := range []instance{a, c, late} {
+			if i.DeviceLifted() {
+				t.Errorf("%s: lifted although a hand holds it off", i.fleet.ID())
+			}
+		}
+		late.crowd(3*time.Minute, 30)
+		if !late.DeviceLifted() || !a.DeviceLifted() {
+			t.Error("held off for longer than ten minutes")
+		}
+	})
+}
+
+// TestLevelsPolicyDefaults: what is no number is none.
+func TestLevelsPolicyDefaults(t *testing.T) {
+	t.Parallel()
+	for _, p := range []LevelsPolicy{{}, {DeniedDevices: math.NaN(), For: -1, RetryAfter: -1}} {
+		if got := p.withDefaults(); got != (LevelsPolicy{DeniedDevices: 0.2, For: time.Minute, RetryAfter: 10 * time.Minute}) {
+			t.Errorf("%+v becomes %+v", p, got)
+		}
+	}
+}
+
+// TestFleetClosedBeforeItsFirstBeat: nobody waits for ever for a beat that does not come any more.
+func TestFleetClosedBeforeItsFirstBeat(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		b.late = make(chan struct{})
+		f := NewFleet(b, FleetConfig{})
+		f.stop()
+		if err := f.Await(t.Context()); err != nil {
+			t.Error(err)
+		}
+		b.set(func() { b.late = nil })
+		_ = f.Close()
+	})
+}
