@@ -160,7 +160,7 @@ func (s *Store) aside(ctx context.Context, l *lane, script *script, r *raw) (str
 	return reply, err
 }
 
-// readFleet reads the reply to a beat.
+// readFleet reads the reply to a beat. A note that no Note can have written is another program's, and left out.
 func readFleet(reply string) (live int, notes map[string]string, ok bool) {
 	if len(reply) < 5 {
 		return 0, nil, false
@@ -168,11 +168,24 @@ func readFleet(reply string) (live int, notes map[string]string, ok bool) {
 	live, notes = int(getUint(reply[1:], 4)), map[string]string{}
 	for rest := reply[5:]; rest != ""; {
 		var note string
-		if note, rest, ok = cutCounted(rest); !ok || note == "" || len(note) <= int(note[0]) {
+		if note, rest, ok = cutCounted(rest); !ok {
 			return 0, nil, false
 		}
-		n := 1 + int(note[0])
-		notes[note[1:n]] = note[n:]
+		if name, value, ours := readNote(note); ours {
+			notes[name] = value
+		}
 	}
 	return live, notes, true
+}
+
+// readNote reads a note as it is stored.
+func readNote(note string) (name, value string, ok bool) {
+	if note == "" {
+		return "", "", false
+	}
+	n := 1 + int(note[0])
+	if n == 1 || n > 1+MaxNoteName || len(note) <= n || len(note)-n > MaxNoteValue {
+		return "", "", false
+	}
+	return note[1:n], note[n:], true
 }

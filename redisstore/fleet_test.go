@@ -218,6 +218,44 @@ func TestFleetClock(t *testing.T) {
 	}
 }
 
+// TestFleetForeignNotes: whatever another program adds to the notes, those of the fleet are read, and no reply is long.
+func TestFleetForeignNotes(t *testing.T) {
+	t.Parallel()
+	srv := shared.Get(t)
+	namespace := newNamespace()
+	s := open(t, redisstore.Config{Namespace: namespace, Timeout: 5 * time.Second})
+	value := strings.Repeat("v", redisstore.MaxNoteValue)
+	long := strings.Repeat("n", redisstore.MaxNoteName)
+	for name, value := range map[string]string{"ours": "v", long: value} {
+		if err := s.Note(t.Context(), name, value, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := do(t, srv, "KEYS", namespace+"{*}@notes").([]any)[0]
+	add := func(members ...string) {
+		t.Helper()
+		args := []any{"ZADD", key}
+		for _, m := range members {
+			args = append(args, time.Now().Add(time.Hour).UnixMilli(), m)
+		}
+		do(t, srv, args...)
+	}
+	ours := map[string]string{"ours": "v", long: value}
+	add("", "\x00", "\x00x", "x", "\xff", "\x01a", "\x81"+strings.Repeat("n", 129)+"v", "\x01b"+value+"v", "\x01c"+strings.Repeat("v", 100_000))
+	if _, notes := beat(t, s, "a", time.Minute); !maps.Equal(notes, ours) {
+		t.Errorf("%d notes: %.200q", len(notes), notes)
+	}
+	for i := range 3 * redisstore.MaxNotes {
+		add("\x05" + strconv.Itoa(10000+i) + "v")
+	}
+	if _, notes := beat(t, s, "a", time.Minute); len(notes) != redisstore.MaxNotes || notes["ours"] != "v" || notes[long] != value {
+		t.Errorf("%d notes", len(notes))
+	}
+	if err := s.Note(t.Context(), "ours", "w", 0); err != nil { // which is there and may be replaced
+		t.Error(err)
+	}
+}
+
 // TestFleetFails: out of memory, on foreign data and on a stopped Redis.
 func TestFleetFails(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@
 --          the last call by it), most I4 (of instances or notes), name: length B, bytes; value: the rest.
 --
 -- Returns B: 0 done, 1 there is no room, 64 a key is of a foreign type and nothing ran; then, if an instance lives, how many
--- do I4, and the notes, each: length H, bytes as they are stored.
+-- do I4, and the notes, at most 1000 of at most 4225 bytes, each: length H, bytes as they are stored.
 --
 -- Each set expires with the last of what is in it, notes that stay keep after the last call: nobody's namespace leaves nothing.
 
@@ -61,7 +61,8 @@ call('ZREMRANGEBYSCORE', notes, '-inf', ms(now))
 if what == 2 then return struct.pack('<B', put()) end
 local done = lives()
 local reply = {struct.pack('<BI4', done, call('ZCOUNT', live, '-inf', '+inf'))}
-for _, note in ipairs(call('ZRANGEBYSCORE', notes, '-inf', '+inf')) do
-  reply[#reply + 1] = struct.pack('<H', #note) .. note
+-- What another program has put there does not make the reply long: no more than there may be, those that stay first.
+for _, note in ipairs(call('ZREVRANGEBYSCORE', notes, '+inf', '-inf', 'LIMIT', 0, 1000)) do
+  if #note <= 4225 then reply[#reply + 1] = struct.pack('<H', #note) .. note end
 end
 return table.concat(reply)
