@@ -24,12 +24,14 @@ import (
 //
 // A caller who sends by itself has no watcher's timer: its own deadline is the store's, and the client keeps to it.
 type watcher struct {
-	l     *lane
-	timer *time.Timer // nil: nobody watches the time
+	l *lane
+	// timed has the time watched, from when the call is sent.
+	timed bool
 	// placeless tells of a call beside the lane's, which has no place to give away.
 	placeless bool
 
 	mu     sync.Mutex
+	timer  *time.Timer   // guarded by mu; nil: nothing has been sent, or nobody watches the time
 	node   string        // guarded by mu: where it was sent, as the script, the takes and the time
 	script string        // guarded by mu; "": nothing has been sent
 	takes  int           // guarded by mu
@@ -55,9 +57,7 @@ func (s *Store) maxStuck() int64 {
 }
 
 func (l *lane) watch(placeless bool) *watcher {
-	w := &watcher{l: l, placeless: placeless}
-	w.timer = time.AfterFunc(l.s.cfg.Timeout, w.late)
-	return w
+	return &watcher{l: l, timed: true, placeless: placeless}
 }
 
 // late is run when the call should have had its answer.
@@ -76,8 +76,12 @@ func (w *watcher) late() {
 func (w *watcher) sends(script string, takes int, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.script == "" {
-		w.node, w.script, w.takes, w.start = w.l.nodeName(), script, takes, at
+	if w.script != "" {
+		return
+	}
+	w.node, w.script, w.takes, w.start = w.l.nodeName(), script, takes, at
+	if w.timed {
+		w.timer = time.AfterFunc(w.l.s.cfg.Timeout, w.late)
 	}
 }
 
@@ -159,11 +163,11 @@ func (w *watcher) giveAway() {
 
 // returned notes that the call came back and tells whether its place is another's by now.
 func (w *watcher) returned() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.over = true
 	if w.away {
 		w.l.s.stuck.Add(-1)
