@@ -81,12 +81,12 @@ func TestOverloadForReal(t *testing.T) {
 	const never = 2
 	var samples atomic.Int64
 	process := NewProcessSampler()
-	o := NewOverload(OverloadConfig{CPU: never, Memory: 1, Interval: 100 * time.Millisecond, Sampler: func() (LoadSample, error) {
+	o := NewOverload(OverloadConfig{CPU: never, Memory: 1, Interval: 500 * time.Millisecond, Sampler: func() (LoadSample, error) {
 		samples.Add(1)
 		return process.Sample()
 	}})
 	defer o.Close()
-	await(t, func() bool { return samples.Load() > 10 })
+	await(t, func() bool { return samples.Load() > 3 })
 	idle, _ := o.Load()
 	ctx, stop := context.WithCancel(t.Context())
 	var burning sync.WaitGroup
@@ -99,7 +99,7 @@ func TestOverloadForReal(t *testing.T) {
 	defer burning.Wait()
 	defer stop()
 	var busy float64
-	await(t, func() bool { busy, _ = o.Load(); return busy > 5*idle+0.001 })
+	await(t, func() bool { busy, _ = o.Load(); return busy > 4*idle+0.001 })
 	if o.Shed(Sheddable) || o.Danger() {
 		t.Errorf("sheds below its threshold: %+v", o.Stats())
 	}
@@ -119,7 +119,7 @@ func TestOverloadForReal(t *testing.T) {
 }
 
 // giveUp is a time in which even a busy machine gets there.
-const giveUp = 100 * time.Second
+const giveUp = 2 * time.Minute
 
 // await returns when a condition holds.
 func await(t *testing.T, holds func() bool) {
