@@ -215,6 +215,7 @@ func (s *Store) deliver(w *want, a answer) {
 		s.giveBack(h, l.resetAt, l.mark, granted)
 		return
 	case granted > 0:
+		h.upstream = a.Remaining
 		s.stock(h, l)
 	}
 	if w.step == looks {
@@ -225,7 +226,7 @@ func (s *Store) deliver(w *want, a answer) {
 }
 
 func newLease(limit headgate.Limit, granted int64, a *answer) *lease {
-	l := &lease{limit: limit, granted: granted, beyond: a.Remaining, resetAt: a.resetAt(), mark: a.Receipt.Mark}
+	l := &lease{limit: limit, granted: granted, resetAt: a.resetAt(), mark: a.Receipt.Mark}
 	l.left.Store(granted)
 	l.low.Store(-1)
 	return l

@@ -29,6 +29,8 @@ type holding struct {
 	// limit is the one of the last charge.
 	limit  headgate.Limit
 	leases []*lease
+	// upstream is what was left there when the last of them was charged.
+	upstream int64
 	// armed is the last current lease whose low mark was set.
 	armed *lease
 	// call is the one that is under way for this key, nil if there is none.
@@ -84,17 +86,19 @@ func (h *holding) deny(r *refusal) {
 // those that are dead.
 func (h *holding) pick(n int64) *lease {
 	var best *lease
-	units := 0
+	units, of, all := 0, int64(0), h.upstream
 	for _, l := range h.leases {
 		left := l.held()
 		if left > 0 {
 			units++
 		}
+		all += left
 		if left >= n && (best == nil || l.deadline < best.deadline) {
-			best = l
+			best, of = l, left
 		}
 	}
 	if best != nil {
+		best.beyond.Store(all - of)
 		h.current.Store(best)
 	}
 	if cur := h.current.Load(); cur != nil && cur.held() > 0 {
@@ -110,7 +114,9 @@ func (h *holding) spend(n int64) (from *lease, remaining int64) {
 	for {
 		l := h.pick(n)
 		if l == nil {
-			return h.gather(n)
+			from, remaining = h.gather(n)
+			h.pick(1)
+			return from, remaining
 		}
 		if left, ok := l.take(n); ok {
 			return l, h.remaining(l, left)
@@ -118,17 +124,15 @@ func (h *holding) spend(n int64) (from *lease, remaining int64) {
 	}
 }
 
-// remaining is how many units there are, here and at the upstream, when a lease has so many left: what was beyond it when it was
-// charged, and what is left in older ones. The caller holds the lock.
+// remaining is how many units there are, here and at the upstream, when a lease has so many left. The caller holds the lock.
 func (h *holding) remaining(l *lease, left int64) int64 {
-	n := left + l.beyond
-	for _, older := range h.leases {
-		if older == l {
-			break
+	left += h.upstream
+	for _, other := range h.leases {
+		if other != l {
+			left += other.held()
 		}
-		n += older.held()
 	}
-	return n
+	return left
 }
 
 // gather takes n units from several leases: of one window or cell, where all units are the same, or of a bucket, where a refund

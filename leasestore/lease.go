@@ -20,8 +20,8 @@ type lease struct {
 	deadline int64
 	// granted is how many units it had at first, and the most that it ever has.
 	granted int64
-	// beyond is what was left at the upstream when it was charged.
-	beyond int64
+	// beyond is what is left beside it, in other leases and at the upstream, as far as was known when it became the current one.
+	beyond atomic.Int64
 	// resetAt is when the state at the upstream would be as if never used. From then on a refund gives nothing.
 	resetAt int64
 	// mark is that of the upstream's receipt. Receipts of what is spent here have it too.

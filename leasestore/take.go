@@ -45,7 +45,7 @@ func (s *Store) takeOne(c *headgate.Charge, d *headgate.Decision) bool {
 	}
 	one(d).Binding = 0
 	d.Allowed = true
-	l.outcome(c.Cost, left+l.beyond, now, &d.Outcomes[0])
+	l.outcome(c.Cost, left+l.beyond.Load(), now, &d.Outcomes[0])
 	if low := l.low.Load(); left < low && l.low.CompareAndSwap(low, -1) {
 		s.refill(h)
 	}
@@ -81,7 +81,7 @@ func (s *Store) takeFew(charges []headgate.Charge, d *headgate.Decision) bool {
 	d.Reset(len(charges))
 	for i := range spent {
 		l := spent[i].from
-		l.outcome(charges[i].Cost, spent[i].left+l.beyond, now, &d.Outcomes[i])
+		l.outcome(charges[i].Cost, spent[i].left+l.beyond.Load(), now, &d.Outcomes[i])
 		if low := l.low.Load(); spent[i].left < low && l.low.CompareAndSwap(low, -1) {
 			s.refill(spent[i].of)
 		}
