@@ -17,8 +17,9 @@ type Config struct {
 	// Life is how long units may be held before they are spent: what is older is given back. It bounds by how much a bucket's
 	// burst, or a step of the store's clock, is passed: a second's units. 10 ms to 10 s. Default 0: 1 s.
 	Life time.Duration
-	// MaxKeys is how many keys can have leases; charges of those beyond go to the upstream one by one. Each takes some 500
-	// bytes and its text. Default (0 or less): 100,000.
+	// MaxKeys is how many keys can have leases; charges of those beyond go to the upstream one by one, and so do those of a slot and
+	// key that are longer than 512 bytes together. Each takes some 500 bytes, and up to 1,500 under a high load, and its
+	// text. Default (0 or less): 100,000.
 	MaxKeys int
 	// MaxWaiting is how many takes may wait for a call that another made; those beyond are answered with
 	// headgate.CodeOverloaded. Default (0 or less): 16,384.
@@ -35,7 +36,8 @@ type Config struct {
 	Observer Observer
 }
 
-// Observer is told what a Store charges ahead and gives back. Its methods are called from many goroutines and must not block.
+// Observer is told what a Store charges ahead and gives back. Its methods are called from many goroutines, some of them while a key
+// is locked: they must not block, nor call the Store.
 type Observer interface {
 	// Leased tells of one call for units: how many were asked for and granted, how long it took, and the code of its failure, ""
 	// if there was none. A call that asked for 0 looked for the time of a denial.

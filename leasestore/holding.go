@@ -184,9 +184,10 @@ func (h *holding) drop(out func(*lease) bool) (dropped []*lease) {
 	return dropped
 }
 
-// recent is how many units the key was asked for in the last stretch of Ahead, those of the waiting takes included.
+// recent is how many units the key was asked for in the last stretch of Ahead, those of the waiting takes included; no more than any
+// limit has, so that nothing that is reckoned from it overflows.
 func (h *holding) recent(now int64, ahead time.Duration) int64 {
-	return h.demand.recent(now, h.total(), ahead) + h.waiting
+	return min(h.demand.recent(now, h.total(), ahead)+h.waiting, headgate.MaxCount)
 }
 
 // target is how many units should be in hand, of a key that was asked for recent ones: they last for Ahead and for as long

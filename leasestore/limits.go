@@ -22,9 +22,13 @@ func CanLease(l headgate.Limit) bool {
 	return false
 }
 
+// maxText is the longest slot and key together that is kept. What clients make longer than any key is meant to be goes to the upstream as
+// it is, so that MaxKeys of them bound the memory.
+const maxText = 512
+
 // leasable tells whether a charge can be served from a lease or, where it is none that pays, be judged by one.
 func leasable(c *headgate.Charge) bool {
-	if c.Lockout != nil || c.Cost == 0 || c.Mode == headgate.Shadow {
+	if c.Lockout != nil || c.Cost == 0 || c.Mode == headgate.Shadow || len(c.Slot)+len(c.Key) > maxText {
 		return false
 	}
 	if size := sizeOf(c.Limit); size == 0 || c.Cost > size && c.Mode != headgate.Settle {

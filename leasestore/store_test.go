@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -257,6 +258,23 @@ func TestCloseOverASilentStore(t *testing.T) {
 		}
 		synctest.Wait()
 		if st := s.Stats(); st.Lost == 0 || st.Held != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestLongKeys are not kept: they are decided all the same, by the upstream.
+func TestLongKeys(t *testing.T) {
+	inBubble(t, leasestore.Config{}, func(r *rig) {
+		for _, size := range []int{511, 512, 1 << 20} { // with a slot of one letter
+			c := charge("fixed_window 50/1h")
+			c.Key = strings.Repeat("k", size)
+			r.warm(50, time.Millisecond, c)
+			if d := r.take(c); d.Allowed || d.Outcomes[0].Reason != headgate.ReasonLimited {
+				t.Errorf("%d bytes: %+v", size, d)
+			}
+		}
+		if st := r.Stats(); st.Keys != 1 {
 			t.Errorf("%+v", st)
 		}
 	})
