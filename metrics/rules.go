@@ -43,6 +43,8 @@ type ruleSeries struct {
 	shadow    count
 	newKeys   count
 	leases    [4]count // asked, granted, refunded, lost
+	// leaseCalls are the calls for leases, by the code of their failure.
+	leaseCalls *table[string, count]
 }
 
 // verdictCell counts for some of the callers.
@@ -51,7 +53,9 @@ type verdictCell struct {
 	_ [128 - 8*len(verdicts)]byte
 }
 
-func newRuleSeries() *ruleSeries { return &ruleSeries{decisions: newCells[verdictCell]()} }
+func newRuleSeries() *ruleSeries {
+	return &ruleSeries{decisions: newCells[verdictCell](), leaseCalls: newCounts[string](maxCodes)}
+}
 
 // rules are the series of the rules. Until somebody says which there are, a rule gets its series when it is met; from then on
 // only those have one.

@@ -64,18 +64,22 @@ func (o *sink) count(f family, n uint64, always bool, labels ...string) {
 	}
 }
 
-// histogram shows one whose numbers are unit of the base unit: 1e-9 where they are nanoseconds.
-func (o *sink) histogram(f family, h *histo, unit float64, labels ...string) {
+// nanoseconds is how many make a second.
+const nanoseconds = 1e9
+
+// histogram shows one of whose numbers so many make up the base unit: 1e9 where they are nanoseconds. A quotient is rounded once, so
+// that the bound of 1 µs is 1e-06 and that of 30 s is 30: a product with 1e-9, which no double is, would be near them.
+func (o *sink) histogram(f family, h *histo, per float64, labels ...string) {
 	buckets, sum := h.total()
 	upTo := make(map[float64]uint64, len(h.bounds))
 	n := uint64(0)
 	for i, bound := range h.bounds {
 		n += buckets[i]
-		upTo[float64(bound)*unit] = n
+		upTo[float64(bound)/per] = n
 	}
 	n += buckets[len(h.bounds)]
 	d := o.descs[f]
-	m, err := prometheus.NewConstHistogram(d.desc, n, float64(sum)*unit, upTo, labels...)
+	m, err := prometheus.NewConstHistogram(d.desc, n, float64(sum)/per, upTo, labels...)
 	if err != nil {
 		m = prometheus.NewInvalidMetric(d.desc, err)
 	}
@@ -126,6 +130,7 @@ func (m *Metrics) collectRules(o *sink) {
 		for i, f := range [...]family{famLeaseAsked, famLeaseGranted, famLeaseRefunded, famLeaseLost} {
 			o.count(f, s.leases[i].n.Load(), false, name)
 		}
+		counts(o, famLeaseCalls, s.leaseCalls, []string{name, other}, func(code string) []string { return []string{name, orOK(code)} })
 	})
 }
 
@@ -138,8 +143,7 @@ func counts[K comparable](o *sink, f family, t *table[K, count], rest []string, 
 }
 
 func (v *PolicyView) collect(o *sink) {
-	const nanosecond = 1e-9
-	o.histogram(famDecisionTime, v.took, nanosecond)
+	o.histogram(famDecisionTime, v.took, nanoseconds)
 	for i := range v.shed {
 		o.count(famShed, v.shed[i].n.Load(), i < len(v.shed)-1, priorityNames[i])
 	}
@@ -157,7 +161,7 @@ func (v *StoreView) collect(o *sink) {
 		return // there is no such store
 	}
 	for script, h := range scripts {
-		o.histogram(famCallTime, h, 1e-9, script)
+		o.histogram(famCallTime, h, nanoseconds, script)
 	}
 	o.histogram(famCallTakes, v.takes, 1)
 	counts(o, famCallers, v.failed, []string{other, other}, func(k callerError) []string {
@@ -177,11 +181,8 @@ func (v *MemoryView) collect(o *sink, name string) {
 }
 
 func (v *LeaseView) collect(o *sink) {
-	counts(o, famLeaseCalls, v.calls, []string{other, other}, func(k leaseCall) []string {
-		return []string{orNone(k.rule), orOK(k.code)}
-	})
-	if len(*v.calls.now.Load()) > 0 {
-		o.histogram(famLeaseTime, v.took, 1e-9)
+	if v.called.Load() {
+		o.histogram(famLeaseTime, v.took, nanoseconds)
 	}
 }
 
@@ -209,8 +210,8 @@ func (v *GatewayView) collect(o *sink) {
 	counts(o, famRequests, v.answers, []string{other, other}, func(k answer) []string {
 		return []string{statusText(k.status), verdicts[k.verdict]}
 	})
-	o.histogram(famRequestTime, v.took, 1e-9)
-	o.histogram(famUpstreamTime, v.upstream, 1e-9)
+	o.histogram(famRequestTime, v.took, nanoseconds)
+	o.histogram(famUpstreamTime, v.upstream, nanoseconds)
 }
 
 // scrapeLog passes on what goes wrong at a scrape.

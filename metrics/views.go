@@ -125,11 +125,10 @@ func (v *MemoryView) ObserveKeys(keys, slots int, overflowed, forgotten uint64) 
 // LeaseView counts leases.
 type LeaseView struct {
 	rules *rules
-	calls *table[leaseCall, count]
 	took  *histo
+	// called: there has been a call.
+	called atomic.Bool
 }
-
-type leaseCall struct{ rule, code string }
 
 // The counts of ruleSeries.leases.
 const (
@@ -140,19 +139,18 @@ const (
 )
 
 func newLeaseView(r *rules) LeaseView {
-	return LeaseView{rules: r, calls: newCounts[leaseCall](maxCalls), took: newHisto(callBounds)}
+	return LeaseView{rules: r, took: newHisto(callBounds)}
 }
 
 // Leased counts one call for units of a slot; code "" is no failure.
 func (v *LeaseView) Leased(slot string, asked, granted int64, took time.Duration, code string) {
-	rule := ruleOfSlot(slot)
-	s := v.rules.of(rule)
-	if s == v.rules.rest {
-		rule = other
+	s := v.rules.of(ruleOfSlot(slot))
+	if !v.called.Load() { // a line that all read is written once
+		v.called.Store(true)
 	}
 	s.leases[leaseAsked].add(uint64(max(0, asked)))
 	s.leases[leaseGranted].add(uint64(max(0, granted)))
-	v.calls.of(leaseCall{rule, code}).add(1)
+	s.leaseCalls.of(code).add(1)
 	v.took.observe(positive(took), chance(took))
 }
 
