@@ -47,7 +47,7 @@ func (s scope) decodeL2(n *node) {
 	fields, to := s.fields(n, l2Mapping), &s.p.degradation
 	to.Automatic = s.boolean(fields["automatic"], "automatic")
 	if n := fields["denied_devices"]; n != nil {
-		to.DeniedDevices = s.percent(n, "denied_devices")
+		to.DeniedDevices = s.threshold(n, "denied_devices")
 	}
 	to.For = s.durationIn(fields["for"], "for", to.For, time.Second, 24*time.Hour)
 	to.RetryAfter = s.durationIn(fields["retry_after"], "retry_after", to.RetryAfter, time.Second, 24*time.Hour)
@@ -61,12 +61,22 @@ func (d *decoder) decodeOverload(n *node) {
 	s := scope{d, "overload"}
 	fields := s.fields(n, overloadMapping)
 	if n := fields["cpu"]; n != nil {
-		d.p.overload.CPU = s.percent(n, "cpu")
+		d.p.overload.CPU = s.threshold(n, "cpu")
 	}
 	if n := fields["memory"]; n != nil {
-		d.p.overload.Memory = s.percent(n, "memory")
+		d.p.overload.Memory = s.threshold(n, "memory")
 	}
 	d.p.overload.Pass = s.oneOf(fields["action"], "action", "shed", "pass") == "pass"
+}
+
+// threshold reads a percentage that something must be above. 0% would be passed by everything, or stand for what nobody has said.
+func (s scope) threshold(n *node, name string) float64 {
+	before := len(s.problems)
+	share := s.percent(n, name)
+	if share == 0 && len(s.problems) == before {
+		s.fail(n.pos, "%s must be above 0%%, not %s: it would be in force always; leave it out for the default", name, n.describe())
+	}
+	return share
 }
 
 // warn notes what is allowed and not as it looks.

@@ -170,7 +170,7 @@ var degradationMapping = mapping{name: "degradation", doc: "When the levels L2 a
 
 var l2Mapping = mapping{name: "l2", doc: "When the device layer is lifted.", fields: []fieldSpec{
 	{name: "automatic", form: boolForm, def: "false", doc: "Whether it is lifted without somebody's hand."},
-	{name: "denied_devices", form: percentForm, def: "20%", doc: "The share of distinct devices denied by this layer alone, above which it is lifted."},
+	{name: "denied_devices", form: percentForm, def: "20%", doc: "The share of distinct devices denied by this layer alone, above which it is lifted; above 0%."},
 	{name: "for", form: durationForm, def: "1m", doc: "The time over which devices are counted."},
 	{name: "retry_after", form: durationForm, def: "10m", doc: "After what time the layer is tried again."},
 }}
@@ -180,7 +180,7 @@ var l3Mapping = mapping{name: "l3", doc: "Who passes at L3.", fields: []fieldSpe
 }}
 
 var overloadMapping = mapping{name: "overload", doc: "What is done when the process is in danger.", fields: []fieldSpec{
-	{name: "cpu", form: percentForm, def: "90%", doc: "The share of its processors above which the process is overloaded."},
-	{name: "memory", form: percentForm, def: "85%", doc: "The share of its memory above which the process is overloaded."},
+	{name: "cpu", form: percentForm, def: "90%", doc: "The share of its processors above which the process is overloaded; above 0%."},
+	{name: "memory", form: percentForm, def: "85%", doc: "The share of its memory above which the process is overloaded; above 0%."},
 	{name: "action", form: wordForm("shed", "pass"), def: "shed", doc: "shed answers 503 by priority; pass lets requests pass without asking for any limit."},
 }}
