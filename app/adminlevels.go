@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -76,8 +77,9 @@ func readOrder(body io.Reader) (o order, problem string) {
 	if err := d.Decode(&o); err != nil {
 		return o, "the body cannot be read" + form
 	}
+	_, err := d.Token()
 	switch {
-	case d.More():
+	case !errors.Is(err, io.EOF):
 		return o, "something follows the object in the body" + form
 	case o.On == nil:
 		return o, "on is missing" + form

@@ -221,8 +221,9 @@ type lossLog struct {
 	log    *slog.Logger
 	store  string
 	next   policy.Observer // nil: nobody
-	failed atomic.Int64
-	said   atomic.Int64 // Unix nanoseconds
+	// failed counts failures since the last line, decided those of them whose request was decided all the same.
+	failed, decided atomic.Int64
+	said            atomic.Int64 // Unix nanoseconds
 }
 
 const lossEvery = 5 * time.Second
@@ -254,13 +255,14 @@ func (l *lossLog) StoreFailed(code string, fallback bool) {
 		l.next.StoreFailed(code, fallback)
 	}
 	l.failed.Add(1)
+	if fallback {
+		l.decided.Add(1)
+	}
 	now, said := time.Now().UnixNano(), l.said.Load()
 	if now-said < int64(lossEvery) || !l.said.CompareAndSwap(said, now) {
 		return
 	}
-	effect := "requests that need it are answered 503"
-	if fallback {
-		effect = "local limits are in force"
-	}
-	l.log.Warn("the store fails: "+effect, "store", l.store, "code", code, "failures", l.failed.Swap(0))
+	// What does not decide a request fails as well: giving back, settling, renewing. So no line says that somebody got 503.
+	l.log.Warn("the store fails: on_error of each rule says what becomes of its requests", "store", l.store, "code", code,
+		"failures", l.failed.Swap(0), "decided_without_it", l.decided.Swap(0))
 }

@@ -53,12 +53,14 @@ func (l *limiters) give(cfg *policy.EngineConfig) {
 	cfg.Leased, cfg.Local, cfg.Fallback = l.leased, l.local, l.fallback
 }
 
-// forget drops what is known of a key's denials here, and what was charged ahead for it.
+// forget drops what is known of a key's denials here, what was charged ahead for it, and what was counted in memory.
 func (l *limiters) forget(slot, key string) {
-	if l.denials != nil {
-		l.denials.Forget(slot, key)
-		l.leases.Forget(slot, key)
+	if l.denials == nil {
+		return
 	}
+	l.denials.Forget(slot, key)
+	l.leases.Forget(slot, key)
+	_ = l.memory.Reset(context.Background(), slot, key) // it fails only when it is closed, and then there is nothing to forget
 }
 
 // renew drops all that is known of denials: the limits may have changed.

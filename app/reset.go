@@ -22,9 +22,9 @@ type resetState struct {
 	Key []byte `json:"key"`
 }
 
-// Reset forgets the state of a slot's key: in the store, in this process, and what other processes know of its denials or have
-// charged ahead for it, which they hear within seconds. A key longer than 1 kB is told to nobody else: they go on denying it
-// for as long as they would have.
+// Reset forgets the state of a slot's key: in the store, in this process, and in the others, which hear of it within seconds: what
+// they know of its denials, have charged ahead for it or have counted in memory. A key longer than 1 kB is told to nobody else:
+// they go on denying it for as long as they would have. While the store is lost it fails, and has forgotten only what is here.
 func (g *Guard) Reset(ctx context.Context, slot, key string) error {
 	if err := g.limiters.reset(ctx, slot, key); err != nil {
 		return err

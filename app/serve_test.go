@@ -347,7 +347,7 @@ func TestServeWithoutItsStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	step("locally, the first", "198.51.100.1", http.StatusOK)
-	r.log.await(t, "the store fails: local limits are in force")
+	r.log.await(t, "the store fails: on_error of each rule says what becomes of its requests")
 	step("locally, the second", "198.51.100.1", http.StatusOK)
 	step("locally, the third", "198.51.100.1", http.StatusTooManyRequests)
 	if err := redis.Resume(); err != nil {

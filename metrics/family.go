@@ -129,7 +129,7 @@ func decisionFamilies() []about {
 		{famShadow, counter, "requests", []string{labelRule},
 			"Requests that a rule in shadow mode would have denied."},
 		{famStoreErrors, counter, "calls", []string{labelCode, "fallback"},
-			"Calls of the store that failed when a request was decided, and whether the local fallback decided instead."},
+			"Calls of the store by the policy that failed, and whether the request was decided all the same; false also for calls that decide nothing, such as giving back, settling, releasing."},
 		{famShed, counter, "requests", []string{"priority"},
 			"Requests turned away because the process was in danger."},
 		{famLimit, gauge, "units", []string{labelRule, "limit", "algorithm"},

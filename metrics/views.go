@@ -43,7 +43,7 @@ func (v *PolicyView) Decided(rule, verdict string, took time.Duration) {
 // ShadowDenied counts a request that a shadow rule would have denied.
 func (v *PolicyView) ShadowDenied(rule string) { v.rules.of(rule).shadow.add(1) }
 
-// StoreFailed counts a call of the store that failed, and whether the fallback decided.
+// StoreFailed counts a call of the store that failed, and whether the request was decided all the same.
 func (v *PolicyView) StoreFailed(code string, fallback bool) {
 	v.errors.of(storeError{code, fallback}).add(1)
 }

@@ -14,7 +14,8 @@ type Observer interface {
 	// Shed is called for each request that is turned away since the process is in danger, with its priority: "critical",
 	// "normal" or "sheddable".
 	Shed(priority string)
-	// StoreFailed is called for each call of the store that ended with an error of this code; fallback tells whether the
-	// fallback decided in its place.
+	// StoreFailed is called for each call of the store that ended with an error of this code; fallback tells whether the request
+	// was decided all the same, as on_error says. It is false for calls that decide nothing: those that give back, settle what
+	// the answer cost, renew or release.
 	StoreFailed(code string, fallback bool)
 }
