@@ -17,10 +17,8 @@ func newServiceMetrics(s *service) (*serviceMetrics, error) {
 	guard := func() *Guard { return s.reloader.guard }
 	cfg := metrics.Config{
 		Version: s.cfg.Version, Logger: s.cfg.Log,
-		Instances: func() int { live, _ := guard().Instances(); return live },
-		FleetAge:  func() time.Duration { _, age := guard().Instances(); return age },
-		Switches:  func() [3]bool { return switchesOn(guard().Levels()) },
-		Waiting:   func() int { return guard().Waiting() },
+		Switches: func() [3]bool { return switchesOn(guard().Levels()) },
+		Waiting:  func() int { return guard().Waiting() },
 		Gateway: func() metrics.GatewayFigures {
 			now := s.gateway.Stats()
 			return metrics.GatewayFigures{InFlight: now.InFlight, Tunnels: now.Tunnels, Held: now.Held}
@@ -29,9 +27,13 @@ func newServiceMetrics(s *service) (*serviceMetrics, error) {
 		Overload:  func() metrics.OverloadFigures { return overloadFigures(s.overload) },
 		Policy:    func() metrics.PolicyFigures { return policyFigures(s.reloader.Status()) },
 		Limits:    func() []metrics.LimitFigures { return limitFigures(guard().LimitsInForce()) },
-		Breakers:  func() map[string]bool { return guard().cfg.Store.openNodes() },
-		Leases:    func() metrics.LeaseFigures { return guard().limiters.leaseFigures() },
-		DenyCache: func() metrics.DenyFigures { return guard().limiters.denyFigures() },
+	}
+	if s.cfg.Store.URL.redis != nil {
+		cfg.Instances = func() int { live, _ := guard().Instances(); return live }
+		cfg.FleetAge = func() time.Duration { _, age := guard().Instances(); return age }
+		cfg.Breakers = func() map[string]bool { return guard().cfg.Store.openNodes() }
+		cfg.Leases = func() metrics.LeaseFigures { return guard().limiters.leaseFigures() }
+		cfg.DenyCache = func() metrics.DenyFigures { return guard().limiters.denyFigures() }
 	}
 	m, err := metrics.New(cfg)
 	return &serviceMetrics{m}, err
@@ -70,10 +72,8 @@ func limitFigures(rules []policy.RuleLimits) []metrics.LimitFigures {
 	return out
 }
 
+// openNodes and the figures below are of a remote store.
 func (s *Store) openNodes() map[string]bool {
-	if s.breakers == nil {
-		return nil
-	}
 	open := make(map[string]bool)
 	for _, n := range s.breakers.States() {
 		open[n.Node] = n.Open
@@ -82,17 +82,11 @@ func (s *Store) openNodes() map[string]bool {
 }
 
 func (l *limiters) leaseFigures() metrics.LeaseFigures {
-	if l.leases == nil {
-		return metrics.LeaseFigures{}
-	}
 	s := l.leases.Stats()
 	return metrics.LeaseFigures{Keys: s.Keys, Held: s.Held}
 }
 
 func (l *limiters) denyFigures() metrics.DenyFigures {
-	if l.denials == nil {
-		return metrics.DenyFigures{}
-	}
 	s := l.denials.Stats()
 	return metrics.DenyFigures{Keys: s.Keys, Hits: s.Hits, Misses: s.Misses, Evictions: s.Evictions}
 }
