@@ -218,9 +218,9 @@ func (g *Guard) Close() error {
 // lossLog logs that the store fails, at most once in lossEvery however many requests notice, and tells another observer of
 // everything.
 type lossLog struct {
-	log    *slog.Logger
-	store  string
-	next   policy.Observer // nil: nobody
+	log   *slog.Logger
+	store string
+	next  policy.Observer // nil: nobody
 	// failed counts failures since the last line, decided those of them whose request was decided all the same.
 	failed, decided atomic.Int64
 	said            atomic.Int64 // Unix nanoseconds

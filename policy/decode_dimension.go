@@ -259,6 +259,14 @@ func (s scope) decodeReferences(index int, fields map[string]*node) {
 	s.p.dims[index] = dim
 }
 
+// shownTemplate quotes a template, but for a URL, which may hold a password.
+func shownTemplate(name, text string) string {
+	if name == "url" {
+		return name
+	}
+	return name + " " + strconv.Quote(clip(text, 60))
+}
+
 // checkURL refuses what could be made to lead elsewhere by what a client sends.
 func (s scope) checkURL(n *node, t *template) {
 	if n == nil || len(t.words) == 0 {
@@ -268,7 +276,7 @@ func (s scope) checkURL(n *node, t *template) {
 	first, _ := url.Parse(t.words[0])
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		s.fail(n.pos, "url %q is not an http or https address such as https://users.example.com/tier/{user}", clip(n.text, 60))
+		s.fail(n.pos, "url is not an http or https address such as https://users.example.com/tier/{user}") // which may hold a password
 	case first == nil || first.Host != u.Host || !strings.Contains(t.words[0][strings.Index(t.words[0], "://")+3:], "/"):
 		s.fail(n.pos, "url %q has a dimension in its host; dimensions may stand after the host's slash only", clip(n.text, 60))
 	case u.User != nil || u.Fragment != "":
@@ -291,7 +299,7 @@ func (s scope) template(n *node, name string, dim *dimension) (t template) {
 		}
 		inner, after, closed := strings.Cut(after, "}")
 		if !closed || inner == "" {
-			s.fail(n.pos, "%s %q has a brace without a dimension in it, such as {user}", name, clip(text, 60))
+			s.fail(n.pos, "%s has a brace without a dimension in it, such as {user}", shownTemplate(name, text))
 			return template{}
 		}
 		i := s.findDimension(n.pos, inner)
@@ -299,7 +307,7 @@ func (s scope) template(n *node, name string, dim *dimension) (t template) {
 			return template{}
 		}
 		if len(t.dims) > 0 && word == "" {
-			s.fail(n.pos, "%s %q has two dimensions side by side, and nobody can tell where one ends; put a character between them", name, clip(text, 60))
+			s.fail(n.pos, "%s has two dimensions side by side, and nobody can tell where one ends; put a character between them", shownTemplate(name, text))
 			return template{}
 		}
 		if s.p.dims[i].kind == dimRoute {
