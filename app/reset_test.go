@@ -16,7 +16,7 @@ import (
 func twoGuards(t *testing.T, rules string) (a, b *Guard, redis *testservers.RedisServer) {
 	t.Helper()
 	redis = testservers.Redis(t)
-	url, err := ParseStoreURL("redis://" + redis.Addr())
+	url, err := ParseStoreURL("redis://" + redis.Addr() + "?timeout=10s") // a machine that is busy for a moment fails no call
 	if err != nil {
 		t.Fatal(err)
 	}
