@@ -11,13 +11,16 @@ import (
 	headgate "github.com/headgate-io/headgate"
 )
 
-// limits are of every algorithm but concurrency, small enough to be exhausted and odd enough to have fractions.
+// limits are of every algorithm but concurrency, small enough to be exhausted and odd enough to have fractions, some
+// at the ends of what is allowed.
 var limits = rapid.Custom(func(t *rapid.T) headgate.Limit {
 	return headgate.MustParseLimit(rapid.SampledFrom([]string{
 		"token_bucket 3/1s", "token_bucket 7/1s burst=4", "token_bucket 0.3/s burst=3", "token_bucket 999.999/7ms burst=9", "token_bucket 1/1us burst=5",
 		"leaky_bucket 3/1s capacity=4", "leaky_bucket 7/1s capacity=5 max_wait=333ms", "leaky_bucket 5/1s max_wait=700ms",
 		"fixed_window 5/1s", "fixed_window 5/700ms", "fixed_window 9/hour zone=Australia/Lord_Howe", "fixed_window 9/day zone=America/Havana",
 		"sliding_log 4/1s", "sliding_log 1/1us", "sliding_window 6/1s", "sliding_window 9/1s cells=5", "sliding_window 11/1400ms cells=7",
+		"token_bucket 1/36500d", "token_bucket 5/36500d burst=4", "token_bucket 1/1us burst=1000000000000", "leaky_bucket 1/36500d max_wait=36500d",
+		"leaky_bucket 3/36500d capacity=3", "fixed_window 5/36500d", "fixed_window 3/1us", "sliding_log 3/36500d", "sliding_window 9/36500d cells=2",
 	}).Draw(t, "limit"))
 })
 
