@@ -16,6 +16,7 @@ func (s *suite) slots(t *testing.T) {
 	t.Run("outcomes", func(t *testing.T) { c.in(t).slotOutcomes() })
 	t.Run("life", func(t *testing.T) { c.in(t).slotLife() })
 	t.Run("gone", func(t *testing.T) { c.in(t).slotGone() })
+	t.Run("gone again", func(t *testing.T) { c.in(t).slotGoneAgain() })
 	t.Run("errors", func(t *testing.T) { c.in(t).slotErrors() })
 }
 
@@ -80,6 +81,22 @@ func (c *clinic) slotGone() {
 	c.allow(10*sec, these(a), 4)
 	c.release(11*sec, a)
 	c.allow(11*sec, these(a), 4) // a release that found its slot leaves nothing behind
+}
+
+// slotGoneAgain: a later release is the one that counts, also where the clock went back between the two.
+func (c *clinic) slotGoneAgain() {
+	l, ok := c.at(0).(headgate.Inspector)
+	if !ok {
+		c.t.Skip("the limiter is not headgate.Inspector")
+	}
+	a := held(c.on("c", "concurrency 5 ttl=10s"), "A")
+	c.release(1*sec, a)
+	c.release(0, a)
+	in, err := l.Inspect(context.Background(), a.Slot, a.Key)
+	if want := epoch().Add(10 * sec); err != nil || !in.IdleAt.Equal(want) {
+		c.t.Errorf("want idle at %s, got %+v, error %v", want, in, err)
+	}
+	c.allow(10*sec, these(a), 4)
 }
 
 func (c *clinic) slotErrors() {

@@ -23,7 +23,7 @@ if h then
     else
       call('ZREM', KEYS[set], holder)
       call('ZADD', KEYS[set + 1], now + p[6], holder)
-      h.tomb = max(h.tomb, now + p[6])
+      h.tomb = latestEnd(KEYS[set + 1], '+inf') -- one of this holder may have ended later
       put(k, keepHolders(p, h))
     end
   end
