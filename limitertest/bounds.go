@@ -164,7 +164,7 @@ func (c *clinic) clockToAndFro() {
 	for hop := range 300 {
 		at := -time.Duration(hop) * 10 * time.Second
 		c.take(at+2*time.Second-us, settle) // nearly as much again, where what was before has nearly left
-		for _, n := range []int64{1, 0} { // first what is moved, then what was stored of it
+		for _, n := range []int64{1, 0} {   // first what is moved, then what was stored of it
 			if d := c.take(at-10*time.Second, cost(charge, n)); d.Allowed != (n == 0) || d.Outcomes[0].Remaining != 0 {
 				c.t.Fatalf("after %d hops of the clock: want nothing left, got %s", hop+1, showDecision(&d, nil))
 			}
