@@ -48,11 +48,10 @@ func (r *refusal) outcome(cost, held, now int64, o *headgate.Outcome) {
 	if cost-held != r.need && foretells(r.limit) {
 		at = r.told + int64(waitFor(r.limit, time.Duration(r.resetAt-r.told), cost-held))
 	}
-	*o = headgate.Outcome{
-		Reason: headgate.ReasonLimited, HasRemaining: true, Remaining: r.remaining + held,
-		RetryAfter: headgate.Retry{State: headgate.RetryAfter, After: wholeMicros(max(at, r.until) - now)},
-		ResetAfter: wholeMicros(r.resetAt - now),
-	}
+	*o = headgate.Outcome{}
+	o.Reason, o.HasRemaining, o.Remaining = headgate.ReasonLimited, true, r.remaining+held
+	o.RetryAfter.After = wholeMicros(max(at, r.until) - now)
+	o.ResetAfter = wholeMicros(r.resetAt - now)
 }
 
 // wholeMicros is a number of nanoseconds as a duration of whole microseconds, at least 0.

@@ -150,10 +150,11 @@ func one(d *headgate.Decision) *headgate.Decision {
 	return d
 }
 
-// outcome writes the allowance of a cost that was spent.
+// outcome writes the allowance of a cost that was spent. Field by field: a whole value is made elsewhere and copied, and the copy waits
+// for the last of the fields.
 func (l *lease) outcome(cost, remaining, now int64, o *headgate.Outcome) {
-	*o = headgate.Outcome{
-		Allowed: true, HasRemaining: true, Remaining: remaining, ResetAfter: wholeMicros(l.resetAt - now),
-		Receipt: headgate.Receipt{Charged: cost, Mark: l.mark},
-	}
+	*o = headgate.Outcome{}
+	o.Allowed, o.HasRemaining, o.Remaining = true, true, remaining
+	o.ResetAfter = wholeMicros(l.resetAt - now)
+	o.Receipt.Charged, o.Receipt.Mark = cost, l.mark
 }
