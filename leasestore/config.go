@@ -29,7 +29,7 @@ type Config struct {
 	MaxRefills int
 	// Timeout ends a call for units, which does not end with the context of the take that needs them. Default (0 or less): 1 s.
 	Timeout time.Duration
-	// Elapsed is the clock by which leases die: how long it has been since some moment. It must never go back, and must not
+	// Elapsed is the clock by which leases die: how long it has been since some moment. It is never negative, never goes back, and must not
 	// stop while the process is stopped. Default nil: the monotonic clock of the process.
 	Elapsed func() time.Duration
 	// Observer is told of the calls. Default nil: nobody.

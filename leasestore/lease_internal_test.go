@@ -45,6 +45,31 @@ func TestRetireAndSpend(t *testing.T) {
 	}
 }
 
+// TestTakesAtOnce: those that find too little disturb nobody's units for longer than a moment.
+func TestTakesAtOnce(t *testing.T) {
+	for range 500 {
+		l := newLease(nil, 50, &answer{Outcome: &headgate.Outcome{}})
+		var spent atomic.Int64
+		var wg sync.WaitGroup
+		begin := make(chan struct{})
+		for worker := range int64(4) {
+			wg.Go(func() {
+				<-begin
+				for range 20 {
+					if _, ok := l.take(worker + 2); ok {
+						spent.Add(worker + 2)
+					}
+				}
+			})
+		}
+		close(begin)
+		wg.Wait()
+		if got := spent.Load() + l.left.Load(); got != 50 {
+			t.Fatalf("%d spent and %d left of 50", spent.Load(), l.left.Load())
+		}
+	}
+}
+
 func TestRestoreIsBounded(t *testing.T) {
 	l := newLease(nil, 10, &answer{Outcome: &headgate.Outcome{}})
 	if left, ok := l.take(7); left != 3 || !ok {

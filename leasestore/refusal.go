@@ -10,7 +10,7 @@ import (
 // refusal is what is known of a key that has nothing left: by it requests are denied without a call.
 type refusal struct {
 	limit headgate.Limit
-	// need is the least number of units, beyond those in hand, that it denies; most is the largest cost: of a larger one the limit
+	// need is the least number of units, beyond those in hand, that it denies, at least 1; most is the largest cost: of a larger one the limit
 	// says that it never fits.
 	need, most int64
 	// until is the time of the next call: from then on it denies nothing.

@@ -115,6 +115,31 @@ func TestFindsWhatOthersGaveBack(t *testing.T) {
 	})
 }
 
+// TestOneCallInAGap: a call that brings fewer units than it asked for is the last for a while.
+func TestOneCallInAGap(t *testing.T) {
+	for _, limit := range []string{"fixed_window 1000/1h", "token_bucket 1/1h burst=1000"} {
+		inBubble(t, leasestore.Config{}, func(r *rig) {
+			c, theirs, all := charge(limit), charge(limit), charge(limit)
+			r.warm(100, time.Millisecond, c)
+			theirs.Cost, all.Cost = r.left(c)-5, r.Stats().Held
+			if d, err := headgate.Take(context.Background(), r.mem, theirs); err != nil || !d.Allowed {
+				t.Fatal(d, err)
+			}
+			r.allow(all)
+			before, _ := r.calls.count()
+			r.warm(5, 0, c)
+			for range 10 {
+				if d := r.take(c); d.Allowed {
+					t.Errorf("%s: %+v", limit, d)
+				}
+			}
+			if after, _ := r.calls.count(); after != before+1 {
+				t.Errorf("%s: %d calls for 5 units and 10 denials", limit, after-before)
+			}
+		})
+	}
+}
+
 // TestFindsWhatItGaveBack: the pauses that a denied key has brought about do not keep units from it that came back through the same
 // store, be it that a client gave them back or that they were too few for a large cost, and died in hand.
 func TestFindsWhatItGaveBack(t *testing.T) {

@@ -3,6 +3,7 @@ package leasestore_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -257,6 +258,30 @@ func TestReset(t *testing.T) {
 		if n != 500 {
 			t.Errorf("%d allowed after the reset", n)
 		}
+	})
+}
+
+// TestDenialOfBeforeAReset: one that was on its way when the key was reset is not believed.
+func TestDenialOfBeforeAReset(t *testing.T) {
+	inBubble(t, leasestore.Config{}, func(r *rig) {
+		c, theirs := charge("fixed_window 500/1h"), charge("fixed_window 500/1h")
+		theirs.Cost = 500
+		if d, err := headgate.Take(context.Background(), r.mem, theirs); err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if d := r.take(c); d.Allowed {
+				t.Errorf("%+v", d)
+			}
+		})
+		pause(rtt * 3 / 4) // it is decided, and not told
+		if err := r.mem.Reset(context.Background(), c.Slot, c.Key); err != nil {
+			t.Fatal(err)
+		}
+		r.Forget(c.Slot, c.Key)
+		wg.Wait()
+		r.allow(c)
 	})
 }
 

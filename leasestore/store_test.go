@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,6 +95,30 @@ func TestStoppedProcess(t *testing.T) {
 			t.Errorf("a dead lease is spent: %+v, %v", d, err)
 		}
 	})
+}
+
+// TestDeadLeaseIsGivenBackWhole: what a take had in hand when it found the lease dead, too.
+func TestDeadLeaseIsGivenBackWhole(t *testing.T) {
+	var stopped atomic.Int64
+	cfg := leasestore.Config{Elapsed: func() time.Duration { return time.Since(time.Unix(0, 0)) + time.Duration(stopped.Load()) }}
+	for _, charges := range [][]headgate.Charge{{on("a", "fixed_window 100000/1h")}, {on("a", "fixed_window 100000/1h"), on("b", "fixed_window 100000/1h")}} {
+		inBubble(t, cfg, func(r *rig) {
+			r.warm(300, time.Millisecond, charges...)
+			if r.Stats().Held == 0 {
+				t.Fatal("nothing is held")
+			}
+			stopped.Add(int64(10 * time.Second))
+			r.allow(charges...)
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+			for _, c := range charges {
+				if got := r.left(c); got != 100_000-301 {
+					t.Errorf("%d left", got)
+				}
+			}
+		})
+	}
 }
 
 func TestErrorGoesToAllWhoWait(t *testing.T) {

@@ -131,7 +131,7 @@ func (s *Store) refuse(h *holding, l *lease, c *headgate.Charge, d *headgate.Dec
 	if l != nil && now < l.deadline {
 		held = l.held()
 	}
-	if held >= c.Cost || !r.denies(c.Limit, c.Cost, held, now) {
+	if !r.denies(c.Limit, c.Cost, held, now) {
 		return false
 	}
 	r.denied.Add(c.Cost)
