@@ -86,6 +86,32 @@ func TestRestoreIsBounded(t *testing.T) {
 	}
 }
 
+// TestLeasesAreBounded: of too many a spent one goes, or else the oldest, whose units are given back.
+func TestLeasesAreBounded(t *testing.T) {
+	s := &Store{cfg: Config{}.withDefaults(), base: time.Now()}
+	s.returns.wake = make(chan struct{}, 1)
+	h := &holding{}
+	for i := range 3 * int64(maxLeases) {
+		l := newLease(nil, 10+i, &answer{Outcome: &headgate.Outcome{ResetAfter: time.Hour}, got: s.now()})
+		if s.stock(h, l); i == 5 {
+			l.take(l.held())
+		}
+	}
+	units := int64(0)
+	for _, one := range s.returns.list {
+		units += one.units
+	}
+	all, dropped := int64(0), 2*maxLeases-1
+	for i := range int64(dropped + 1) {
+		if i != 5 {
+			all += 10 + i
+		}
+	}
+	if len(h.leases) != maxLeases || len(s.returns.list) != dropped || units != all {
+		t.Errorf("%d leases; %d units of %d given back, want %d of %d", len(h.leases), units, len(s.returns.list), all, dropped)
+	}
+}
+
 func TestDemand(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	d := demand{}

@@ -139,6 +139,11 @@ func TestErrorGoesToAllWhoWait(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		for range 50 {
+			if _, err := headgate.Take(context.Background(), r.Store, c); !errors.Is(err, down) {
+				t.Error(err)
+			}
+		}
 		if after, _ := r.calls.count(); after-before > 2 {
 			t.Errorf("%d calls for one error", after-before)
 		}

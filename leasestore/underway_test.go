@@ -1,0 +1,90 @@
+package leasestore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/leasestore"
+)
+
+// TestUnitsUnderWay: units that were charged when their key is reset, or gets another limit, or the store is closed, and come after that,
+// are not spent.
+func TestUnitsUnderWay(t *testing.T) {
+	const count = 100_000
+	c, other := charge("fixed_window 100000/1h"), charge("fixed_window 99999/1h")
+	for what, tt := range map[string]struct {
+		do    func(r *rig)
+		taken int64 // what is charged at the end
+	}{
+		"reset": {func(r *rig) {
+			if err := r.mem.Reset(context.Background(), c.Slot, c.Key); err != nil {
+				r.t.Error(err)
+			}
+			r.Forget(c.Slot, c.Key)
+		}, 0},
+		"another limit": {func(r *rig) { r.allow(other) }, 301},
+		"closed": {func(r *rig) {
+			if err := r.Close(); err != nil {
+				r.t.Error(err)
+			}
+		}, 300},
+	} {
+		inBubble(t, leasestore.Config{}, func(r *rig) {
+			r.warm(300, time.Millisecond, c)
+			large := c
+			large.Cost = r.Stats().Held + 1
+			before := r.left(c)
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_, _ = headgate.Take(ctx, r.Store, large)
+			}()
+			pause(rtt * 3 / 4)
+			underWay := before - r.left(c)
+			if underWay <= 0 {
+				t.Fatalf("%s: nothing is under way", what)
+			}
+			cancel() // or it would ask again
+			<-done
+			tt.do(r)
+			pause(3 * rtt)
+			st := r.Stats()
+			if got := r.left(c) + st.Held; got != count-tt.taken || int64(st.Refunded+st.Lost) < underWay {
+				t.Errorf("%s: %d left, %d were under way, %+v", what, got, underWay, st)
+			}
+		})
+	}
+}
+
+// TestSmallBurst: a bucket that is small for its rate is no reason to take it for empty.
+func TestSmallBurst(t *testing.T) {
+	inBubble(t, leasestore.Config{}, func(r *rig) {
+		c := charge("token_bucket 100000/s burst=100")
+		for range 1000 {
+			r.warm(10, 0, c)
+			pause(time.Millisecond)
+		}
+	})
+}
+
+// TestCheckOfMoreThanIsInHand is the upstream's to judge.
+func TestCheckOfMoreThanIsInHand(t *testing.T) {
+	inBubble(t, leasestore.Config{}, func(r *rig) {
+		c, theirs := charge("fixed_window 1000/1h"), charge("fixed_window 1000/1h")
+		r.warm(100, time.Millisecond, c)
+		held := r.Stats().Held
+		theirs.Cost = r.left(c)
+		if d, err := headgate.Take(context.Background(), r.mem, theirs); err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		for _, more := range []int64{0, 1} {
+			c.Mode, c.Cost = headgate.Check, held+more
+			if d := r.take(c); d.Allowed != (more == 0) {
+				t.Errorf("%d of %d in hand, nothing elsewhere: %+v", c.Cost, held, d)
+			}
+		}
+	})
+}
