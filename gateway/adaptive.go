@@ -65,10 +65,14 @@ const (
 	tolerance   = 1.2 // times the unpressed time that is no sign of a queue
 	leastTimes  = 50  // for one step
 	keptTimes   = 256 // the latest of a window
+	drainTimes  = 4   // windows, or unpressed times if these are longer, in which a queue is gone
 	stepShare   = 0.4 // of the way to where the gradient points that one step goes
 	firstProbe  = 8   // windows under pressure before the unpressed time is measured
 	laterProbes = 24
 	squeeze     = time.Second // how long those of lower priority get less
+
+	unknownPatience = 50 * time.Millisecond // with a body that is on its way, while the unpressed time is unknown
+	leastPatience   = 5 * time.Millisecond
 )
 
 // limiter is the adaptive bound of one upstream. It is safe for concurrent use.
@@ -87,7 +91,9 @@ type limiter struct {
 	full  bool // whether somebody found no place
 
 	probing, drained bool
-	pressed          int // windows under pressure since the last probe
+	probed           time.Time // when that began
+	before           int       // requests at the upstream that are older
+	pressed          int       // windows under pressure since the last probe
 	nextProbe        int
 	proved           float64                                  // the limit at that
 	refused          [httpverdict.PrioritySheddable]time.Time // when one of that priority last found no place
@@ -108,7 +114,7 @@ func (l *limiter) enter(now time.Time, priority uint8) bool {
 			share -= 0.25
 		}
 	}
-	if float64(l.inflight+1) > max(l.bound()*share, 1) {
+	if float64(l.inflight+1) > max(l.bound(now)*share, 1) {
 		l.full = true
 		if priority < httpverdict.PrioritySheddable {
 			l.refused[priority] = now
@@ -120,12 +126,17 @@ func (l *limiter) enter(now time.Time, priority uint8) bool {
 	return true
 }
 
-// bound is the limit in force. The caller holds mu.
-func (l *limiter) bound() float64 {
-	if l.probing {
-		return max(l.limit/2, float64(l.cfg.Least))
+// bound is the limit in force. While half as many are let in, those that were there before and have not ended after a while have no
+// part in it: they are slow without a queue, and would keep everybody out until they are over. The caller holds mu.
+func (l *limiter) bound(now time.Time) float64 {
+	if !l.probing {
+		return l.limit
 	}
-	return l.limit
+	half := max(l.limit/2, float64(l.cfg.Least))
+	if now.Sub(l.probed) > drainTimes*max(l.cfg.Window, l.unforced) {
+		half = min(half+float64(l.before), l.limit)
+	}
+	return half
 }
 
 // timing says what the time of a request tells.
@@ -137,23 +148,59 @@ const (
 	atLeast               // that it would have taken longer
 )
 
+// rest gives a place back for a while.
+func (l *limiter) rest(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.less(now)
+}
+
+// resume takes a place again, whether there is one or not.
+func (l *limiter) resume() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inflight++
+	l.peak = max(l.peak, l.inflight)
+}
+
+// patience is how long a request may take its place before its body has come: about as long as others do. A nil limiter has some.
+func (l *limiter) patience() time.Duration {
+	if l == nil {
+		return unknownPatience
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unforced == 0 {
+		return unknownPatience
+	}
+	return max(l.unforced, leastPatience)
+}
+
+// less notes that a place is free. The caller holds mu.
+func (l *limiter) less(now time.Time) {
+	l.inflight--
+	if l.probing && !l.drained && float64(l.inflight) <= l.bound(now) {
+		l.drained = true // only now is it as it is with fewer
+		l.begin(now)
+	}
+}
+
 // leave gives a place back that was taken at a time.
 func (l *limiter) leave(now, entered time.Time, what timing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.inflight--
-	if l.probing && !l.drained && float64(l.inflight) <= l.bound() {
-		l.drained = true // only now is it as it is with fewer
-		l.begin(now)
+	if entered.Before(l.probed) {
+		l.before = max(l.before-1, 0)
 	}
+	l.less(now)
 	took := now.Sub(entered)
-	if what == untimed || entered.Before(l.begun) || what == atLeast && float64(took) < tolerance*float64(l.unforced) {
+	if what == untimed || entered.Before(l.begun) || what == atLeast && (l.unforced == 0 || float64(took) < tolerance*float64(l.unforced)) {
 		return
 	}
 	l.times[l.n%keptTimes] = took
 	l.n++
 	if l.n >= leastTimes && now.Sub(l.begun) >= l.cfg.Window && (!l.probing || l.drained) {
-		l.step()
+		l.step(now)
 		l.begin(now)
 	}
 }
@@ -164,11 +211,11 @@ func (l *limiter) begin(now time.Time) {
 }
 
 // step moves the limit at the end of a window. The caller holds mu.
-func (l *limiter) step() {
+func (l *limiter) step(now time.Time) {
 	median := l.median()
 	switch {
 	case l.probing:
-		l.probed(median)
+		l.learn(median)
 		return
 	case !l.full && float64(l.peak) < l.limit/2:
 		l.relax(median)
@@ -178,13 +225,13 @@ func (l *limiter) step() {
 	}
 	l.follow(float64(l.unforced) / float64(median))
 	if l.pressed++; l.pressed >= l.nextProbe || l.limit < l.proved/2 { // a fall may mean that its work takes longer now
-		l.probing, l.drained = true, false
+		l.probing, l.drained, l.probed, l.before = true, false, now, l.inflight
 	}
 }
 
-// probed notes the time that an upstream needs with half as many requests. While that still falls there was a queue among these
+// learn notes the time that an upstream needs with half as many requests. While that still falls there was a queue among these
 // too, so the next probe comes soon. The caller holds mu.
-func (l *limiter) probed(median time.Duration) {
+func (l *limiter) learn(median time.Duration) {
 	l.nextProbe = laterProbes
 	if float64(median) < 0.9*float64(l.unforced) {
 		l.nextProbe = firstProbe

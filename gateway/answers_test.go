@@ -212,7 +212,7 @@ func play(t *testing.T, s script, size int) (first seen, second int32) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	g.pool.all[0].transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialPieces(ctx, service, size) }
+	g.pool.all[0].lanes.first().DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialPieces(ctx, service, size) }
 	addr, _ := runServer(t, ServerConfig{Handler: g})
 	method := s.method
 	if method == "" {

@@ -33,6 +33,7 @@ type pacedBody struct {
 	whole  bool      // whether all of it has been read
 	at     time.Time // when that was
 	err    error     // why the body could not be read, nil for none
+	told   func()    // called when all of it has been read, nil for none
 }
 
 // openBody gives a request that has a body its pace.
@@ -82,7 +83,9 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	if b.left >= 0 {
 		b.left -= int64(n)
 	}
-	b.ended(n, err)
+	if told := b.ended(n, err); told != nil {
+		told()
+	}
 	return n, err
 }
 
@@ -106,23 +109,35 @@ func (b *pacedBody) arm(now time.Time) error {
 }
 
 // ended notes the end of a read. At the end of the body it passes the trailers on, and takes the deadline away, which would
-// hit net/http's watch for a client that leaves; after a failure it stays, for nobody waits for the rest.
-func (b *pacedBody) ended(n int, err error) {
+// hit net/http's watch for a client that leaves; after a failure it stays, for nobody waits for the rest. It returns whom to tell.
+func (b *pacedBody) ended(n int, err error) (told func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.came += int64(n)
 	b.latest = time.Time{}
 	if b.over || err == nil {
-		return
+		return nil
 	}
 	if err != io.EOF {
 		b.err = err
-		return
+		return nil
 	}
 	b.whole, b.at = true, time.Now()
 	_ = b.setLimit(time.Time{})
 	if !b.ahead {
 		b.passTrailers()
+	}
+	return b.told
+}
+
+// whenSent has f called when all of the body has been read, at once if it has been. Only the last f counts.
+func (b *pacedBody) whenSent(f func()) {
+	b.mu.Lock()
+	b.told = f
+	whole := b.whole
+	b.mu.Unlock()
+	if whole {
+		f()
 	}
 }
 

@@ -19,10 +19,21 @@ type guardedConn struct {
 	once sync.Once
 	done func()                    // called at the first Close, nil for none
 	last atomic.Pointer[time.Time] // no read may take longer, nil for no bound
+
+	lost, blamed atomic.Bool // whether reading has failed, and whether that has counted as a failure of an upstream
 }
 
 func newGuardedConn(conn net.Conn, stall time.Duration, minRate int64) *guardedConn {
 	return &guardedConn{Conn: conn, pace: newPace(stall, minRate)}
+}
+
+// Read notes the end of the connection before anybody can learn of it.
+func (c *guardedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil {
+		c.lost.Store(true)
+	}
+	return n, err
 }
 
 func (c *guardedConn) Write(p []byte) (int, error) {

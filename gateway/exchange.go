@@ -113,11 +113,9 @@ func (x *exchange) serve() {
 
 // deny answers with what is kept, or with the denial.
 func (x *exchange) deny(v *httpverdict.Verdict) {
-	if v.Stale != nil {
-		if a := x.g.cfg.Stale.Kept(x.query()); a != nil {
-			x.give(a)
-			return
-		}
+	if a := x.kept(x.g.cfg.Stale.Kept); a != nil {
+		x.give(a)
+		return
 	}
 	x.g.cfg.Renderer.Write(x, x.r, v)
 }

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
@@ -34,7 +36,7 @@ func (w words) in(lang string) string {
 var titles = map[int]string{
 	http.StatusBadRequest: "请求无效", http.StatusNotFound: "未找到", http.StatusMethodNotAllowed: "不支持的方法",
 	http.StatusRequestTimeout: "请求超时", http.StatusRequestEntityTooLarge: "请求过大", http.StatusBadGateway: "网关错误",
-	http.StatusGatewayTimeout: "网关超时",
+	http.StatusGatewayTimeout: "网关超时", http.StatusRequestHeaderFieldsTooLarge: "请求头过大",
 }
 
 func faultMalformed(what words) *fault {
@@ -51,19 +53,22 @@ func faultLongBody() *fault {
 	}
 }
 
-// fail answers with a problem document (RFC 9457) in the language that the request prefers.
+// fail answers with a problem document (RFC 9457), or a page for people, in the language that the request prefers.
 func (x *exchange) fail(f *fault) {
 	id := httpverdict.NewID()
 	if x.verdict != nil && x.verdict.ID != "" {
 		id = x.verdict.ID
 	}
 	lang := httpverdict.Language(x.r.Header)
-	body := f.problem(lang, id)
 	h := x.Header()
-	h.Set("Content-Type", "application/problem+json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Content-Language", lang)
 	h.Add("Vary", "Accept-Language")
+	body := x.page(f, lang, id)
+	if body == nil {
+		body = f.problem(lang, id)
+		h.Set("Content-Type", "application/problem+json")
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	h.Set(httpverdict.HeaderID, id)
 	if f.close && x.r.ProtoMajor == 1 { // another stream of an HTTP/2 connection is nobody's business here
@@ -73,6 +78,26 @@ func (x *exchange) fail(f *fault) {
 	if x.r.Method != http.MethodHead {
 		_, _ = x.Write(body) // the client has gone: nobody is left to tell
 	}
+}
+
+// page returns the page for people with its headers, where the policy has no style of its own and the code has a page that the request
+// prefers; else nil.
+func (x *exchange) page(f *fault, lang, id string) []byte {
+	if !httpverdict.HasFriendlyPage(f.code) {
+		return nil
+	}
+	if x.verdict != nil && (x.verdict.Response.Style == httpverdict.StyleEnvelope || x.verdict.Response.Style == httpverdict.StyleTemplate) {
+		return nil
+	}
+	h := x.Header()
+	h.Add("Vary", "Accept")
+	body, ok := httpverdict.FriendlyPage(x.r.Header, &httpverdict.Page{Status: f.status, Lang: lang, Code: f.code, ID: id})
+	if !ok {
+		return nil
+	}
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", httpverdict.FriendlyPolicy)
+	return body
 }
 
 // problem returns the document.
@@ -125,7 +150,15 @@ func (x *exchange) upstreamFailed(err error) {
 		status: http.StatusBadGateway, code: "upstream_unreachable",
 		detail: words{"The service cannot be reached. Please try again later.", "暂时无法连接到服务，请稍后再试。"},
 	}
-	if isTimeout(err) {
+	switch {
+	case isLargeHeader(err):
+		f = &fault{
+			status: http.StatusRequestHeaderFieldsTooLarge, code: "header_too_large",
+			detail: words{"The header of the request is larger than the service takes.", "请求头超出了服务所能接受的大小。"},
+		}
+		x.fail(f)
+		return
+	case isTimeout(err):
 		f = &fault{
 			status: http.StatusGatewayTimeout, code: "upstream_timeout",
 			detail: words{"The service does not answer. Please try again later.", "服务没有响应，请稍后再试。"},
@@ -137,22 +170,28 @@ func (x *exchange) upstreamFailed(err error) {
 
 // blame tells what a request without an answer says of its upstream. A connection that ends while the request's body is still
 // being sent says nothing: an upstream that has refused the body, and closed, looks like that, and clients must not be able to
-// have it ejected.
+// have it ejected. Nor does a request that the transport refuses to write.
 func (x *exchange) blame(err error) (outcome, timing) {
-	var dial dialError
 	switch {
 	case x.clientFailed() && x.body.slow(x.at.entered):
 		return unknown, untimed
 	case x.clientFailed():
 		return unknown, atLeast
-	case errors.As(err, &dial):
+	case x.at.way.unsent(err):
 		return failed, untimed
 	case isTimeout(err):
 		return failed, timed
+	case x.at.way.unsendable():
+		return unknown, untimed
 	case x.body.sent():
 		return failed, untimed
 	}
 	return unknown, untimed
+}
+
+// isLargeHeader tells whether a request is larger than an upstream of HTTP/2 has said to take. net/http has no value for that.
+func isLargeHeader(err error) bool {
+	return strings.HasSuffix(err.Error(), "header list larger than peer's advertised limit")
 }
 
 func isTimeout(err error) bool {
@@ -164,7 +203,24 @@ func isTimeout(err error) bool {
 func (x *exchange) warn(message string, err error) {
 	x.g.cfg.Logger.LogAttrs(context.WithoutCancel(x.r.Context()), slog.LevelWarn, message,
 		slog.String("upstream", x.servedBy), slog.String("method", x.r.Method), slog.String("path", x.judged.Path),
-		slog.String("id", x.verdict.ID), slog.Any("error", err))
+		slog.String("id", x.verdict.ID), slog.String("error", brief(err)))
+}
+
+// maxBrief is how many bytes of an error are told.
+const maxBrief = 300
+
+// brief is an error in a log, a line of a terminal or a page: short and printable, also where it quotes what a service has sent.
+func brief(err error) string {
+	text := err.Error()
+	if len(text) > maxBrief {
+		text = text[:maxBrief] + "…"
+	}
+	return strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return '\uFFFD'
+	}, text)
 }
 
 // abort ends the connection, or stream, so that what was sent cannot be taken for a whole answer. net/http recovers the

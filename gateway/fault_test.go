@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -302,6 +303,8 @@ func TestNewRefuses(t *testing.T) {
 		{"share", Config{Upstream: "http://x", Decider: ok, Ejection: Ejection{FailedShare: 1.5}}, "Ejection.FailedShare is 1.5"},
 		{"negative window", Config{Upstream: "http://x", Decider: ok, Ejection: Ejection{Window: -1}}, "Ejection has a bound that is out of range"},
 		{"least over most", Config{Upstream: "http://x", Decider: ok, Ejection: Ejection{For: 2, Most: 1}}, "Ejection.Most, 1ns, is less than Ejection.For, 2ns"},
+		{"more than a day", Config{Upstream: "http://x", Decider: ok, Ejection: Ejection{Most: 25 * time.Hour}}, "at most 24h0m0s"},
+		{"for ever", Config{Upstream: "http://x", Decider: ok, Ejection: Ejection{For: math.MaxInt64}}, "at most 24h0m0s"},
 		{"no health path", Config{Upstream: "http://x", Decider: ok, Ejection: Ejection{HealthPath: "healthz"}}, `Ejection.HealthPath is "healthz"`},
 		{"a health path in two lines", Config{Upstream: "http://x", Decider: ok, Ejection: Ejection{HealthPath: "/a\r\nX: y"}}, "Ejection.HealthPath is"},
 		{"negative", Config{Upstream: "http://x", Decider: ok, MaxConcurrent: -1}, "Config.MaxConcurrent is negative"},

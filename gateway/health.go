@@ -99,15 +99,38 @@ func (h *health) endStart() {
 	h.free.Store(true)
 }
 
+// rest gives the place of a request back for a while.
+func (h *health) rest(a admission) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.holds(a) {
+		h.pending--
+	}
+}
+
+// resume takes it again, whether there is one or not.
+func (h *health) resume(a admission) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.holds(a) {
+		h.pending++
+	}
+}
+
+// holds tells whether a request counts among the pending ones. The caller holds mu.
+func (h *health) holds(a admission) bool {
+	return a.counted && a.epoch == h.epoch.Load() && h.phase != ejected
+}
+
 // judgement is what should happen to an upstream.
 type judgement struct {
 	eject string // why to eject it, "" if not to
-	mild  bool   // whether that is for being busy, and another must be in service
+	mild  bool   // whether that is for being busy, and others must be in service
 	back  bool   // whether it has passed its trial
 }
 
-// report notes the outcome of a request that was admitted. serving is the number of upstreams in service.
-func (h *health) report(now time.Time, a admission, o outcome, serving int) judgement {
+// report notes the outcome of a request that was admitted. spare is the number of upstreams in service, without those that must stay.
+func (h *health) report(now time.Time, a admission, o outcome, spare int) judgement {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if a.epoch != h.epoch.Load() || h.phase == ejected {
@@ -124,17 +147,17 @@ func (h *health) report(now time.Time, a admission, o outcome, serving int) judg
 	}
 	h.count(now, o)
 	if h.phase == onTrial {
-		if o == failed || o == busy && serving > 0 {
+		if o == failed || o == busy && spare > 0 {
 			return judgement{eject: "its trial failed", mild: o == busy}
 		}
 		return judgement{back: true}
 	}
 	h.pace(o)
-	return h.judge(now, serving > 1)
+	return h.judge(now, spare > 1)
 }
 
 // broke notes that an answer that had begun well has broken off.
-func (h *health) broke(now time.Time, a admission, serving int) judgement {
+func (h *health) broke(now time.Time, a admission, spare int) judgement {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if a.epoch != h.epoch.Load() || h.phase != inService || h.rules.Off {
@@ -143,7 +166,7 @@ func (h *health) broke(now time.Time, a admission, serving int) judgement {
 	h.inRow++
 	h.hardInRow++
 	h.cell(now).failed++ // the request itself is counted since its header came
-	return h.judge(now, serving > 1)
+	return h.judge(now, spare > 1)
 }
 
 // count notes an outcome. The caller holds mu.
@@ -177,7 +200,7 @@ func (h *health) pace(o outcome) {
 	}
 }
 
-// judge tells whether the upstream is to be ejected; others, whether another one is in service. The caller holds mu.
+// judge tells whether the upstream is to be ejected; others, whether enough others are in service. The caller holds mu.
 func (h *health) judge(now time.Time, others bool) judgement {
 	if h.inRow == 0 {
 		return judgement{}

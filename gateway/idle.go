@@ -106,7 +106,7 @@ func (w *answerWatches) end(a *answerWatch) {
 }
 
 // look closes the answers whose read that is under way is the same as at the last look. So a silence is ended after the bound, and
-// before twice that. Closing under the lock keeps end waiting until the answer is closed.
+// before twice that. Closing can wait for a connection that takes nothing more, and nobody else may wait for that.
 func (w *answerWatches) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +116,7 @@ func (w *answerWatches) look() {
 	for _, a := range w.active {
 		now := a.steps.Load()
 		if now == a.last && now%2 == 1 && !a.fired.Swap(true) {
-			a.body.Close()
+			go a.body.Close()
 		}
 		a.last = now
 	}

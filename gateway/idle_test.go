@@ -92,3 +92,38 @@ func TestWatchesAreUsedAgain(t *testing.T) {
 		}
 	})
 }
+
+// stuck is the body of a connection that takes nothing more: closing it waits.
+type stuck struct {
+	closing chan struct{}
+	release chan struct{}
+}
+
+func (s *stuck) Read([]byte) (int, error) { <-s.release; return 0, io.ErrClosedPipe }
+func (s *stuck) Close() error             { close(s.closing); <-s.release; return nil }
+
+// An answer that cannot be closed at once holds up no other.
+func TestClosingASilentAnswerHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stuck{make(chan struct{}), make(chan struct{})}
+		w := answerWatches{every: time.Second}
+		defer w.close()
+		a := w.begin(&http.Response{ContentLength: 1, Body: s})
+		read := make(chan error)
+		go func() {
+			_, err := a.Read(make([]byte, 1))
+			read <- err
+		}()
+		<-s.closing
+		begun := time.Now()
+		w.end(w.begin(&http.Response{ContentLength: 1, Body: http.NoBody}))
+		if waited := time.Since(begun); waited != 0 {
+			t.Errorf("another answer waits for %s", waited)
+		}
+		close(s.release)
+		if err := <-read; err != errSilent {
+			t.Errorf("%v, want %v", err, errSilent)
+		}
+		w.end(a)
+	})
+}

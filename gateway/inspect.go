@@ -5,6 +5,8 @@ import (
 	"net/textproto"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
@@ -24,6 +26,11 @@ func (x *exchange) inspect() *fault {
 		return faultMalformed(words{"the target is neither a path nor a URL with a host", "请求目标既不是路径，也不是带主机名的网址"})
 	case !plainQuery(r.URL.RawQuery):
 		return faultMalformed(words{"the query has a space, a control character or a number sign", "查询串含有空格、控制字符或井号"})
+	}
+	for name := range r.Trailer {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return faultMalformed(words{"Trailer names what is no header", "Trailer 中的名称不是合法的头部名"})
+		}
 	}
 	upgrade, f := connectionOptions(r.Header)
 	if f != nil {

@@ -110,6 +110,25 @@ func TestWhatIsGivenWhenTheServiceFails(t *testing.T) {
 	}
 }
 
+// A request with a mark that cannot be held for its wait does not get what others are told either.
+func TestNothingKeptForAMarkThatCannotBeHeld(t *testing.T) {
+	_, service := newMoody(t)
+	waits := decider(func(r *httpverdict.Request) *httpverdict.Verdict {
+		v := better(r)
+		if r.Path == "/hold" || v.Over != "" {
+			v.Wait = time.Hour
+		}
+		return v
+	})
+	g, addr := gatewayOf(t, Config{Upstream: service, Decider: waits, MaxHeld: 1})
+	see(t, addr, "GET", getWith("/kept", "X-Has: stale\r\n"))
+	io.WriteString(dialGateway(t, addr), getWith("/hold", ""))
+	until(t, "one is held", func() bool { return g.Stats().Held == 1 })
+	if got := see(t, addr, "GET", getWith("/kept", "X-Has: stale\r\nX-Over: mark\r\n")); got.summary() != "503" || got.body == "/kept" {
+		t.Errorf("%s %s", got.summary(), got.body)
+	}
+}
+
 // Faults of the client are its own, whatever the verdict has.
 func TestNothingBetterForTheClientsFaults(t *testing.T) {
 	m, service := newMoody(t)

@@ -12,11 +12,11 @@ import (
 // upstream is one server of the service.
 type upstream struct {
 	endpoint
-	name      string // as a Config would have it
-	transport *http.Transport
-	upgrades  *http.Transport // for websockets; another one if it speaks h2c
-	health    *health
-	limiter   *limiter // nil for none
+	name     string // as a Config would have it
+	lanes    *lanes
+	upgrades *http.Transport // for websockets; another one if it speaks h2c
+	health   *health
+	limiter  *limiter // nil for none
 
 	inflight           atomic.Int64
 	requests, failures atomic.Uint64
@@ -77,6 +77,9 @@ type attempt struct {
 	answered time.Time // when the header of the answer has come, or its want was known
 	admitted admission
 	reported bool
+	way      *course // nil before an answer, or its want
+	lane     *lane   // nil before it is sent
+	coming   *upload // nil unless its body takes a place that it may have to give back
 }
 
 // search is what a request looks for an upstream with.
@@ -178,17 +181,24 @@ func (a *attempt) report(o outcome, t timing, cause error) {
 	if now.IsZero() {
 		now = time.Now()
 	}
+	a.coming.end()
 	if a.u.limiter != nil {
 		a.u.limiter.leave(now, a.entered, t)
 	}
-	a.act(now, a.u.health.report(now, a.admitted, o, int(a.p.serving.Load())), cause)
+	if o == failed && a.way.repeats() {
+		o = unknown
+	}
+	a.act(now, a.u.health.report(now, a.admitted, o, a.p.spare()), cause)
 }
 
 // broke notes that the answer has broken off after its header.
 func (a *attempt) broke(cause error) {
 	now := time.Now()
 	a.u.failures.Add(1)
-	a.act(now, a.u.health.broke(now, a.admitted, int(a.p.serving.Load())), cause)
+	if a.way.repeats() {
+		return
+	}
+	a.act(now, a.u.health.broke(now, a.admitted, a.p.spare()), cause)
 }
 
 // leave ends an attempt.
@@ -196,6 +206,7 @@ func (a *attempt) leave() {
 	if a.u != nil {
 		a.report(unknown, untimed, nil)
 		a.u.inflight.Add(-1)
+		a.u.lanes.leave(a.lane)
 		a.u = nil
 	}
 }
@@ -206,7 +217,7 @@ func (a *attempt) act(now time.Time, j judgement, cause error) {
 		a.p.restore(now, a)
 	case j.eject != "":
 		if cause != nil {
-			j.eject += ", the last: " + cause.Error()
+			j.eject += ", the last: " + brief(cause)
 		}
 		a.p.eject(now, a, j)
 	}
@@ -231,13 +242,17 @@ func (p *pool) eject(now time.Time, a *attempt, j judgement) {
 	p.tell(u, true, j.eject)
 }
 
-// othersServe tells whether another upstream is in service. The caller holds changes.
+// spare is how many upstreams in service there are, without those that must stay: half of all. A client that can have the service
+// answer 503 must not be able to bring all of its load onto the last one.
+func (p *pool) spare() int { return int(p.serving.Load()) - (len(p.all)-1)/2 }
+
+// othersServe tells whether enough other upstreams are in service. The caller holds changes.
 func (p *pool) othersServe(u *upstream) bool {
-	serving := int(p.serving.Load())
+	spare := p.spare()
 	if u.health.condition().phase == inService {
-		serving--
+		spare--
 	}
-	return serving > 0
+	return spare > 0
 }
 
 // restore puts an upstream back into service that has passed its trial.
@@ -303,8 +318,8 @@ func (p *pool) close() {
 }
 
 func (u *upstream) closeIdle() {
-	if u.transport != nil { // a test may have none
-		u.transport.CloseIdleConnections()
+	if u.lanes != nil { // a test may have none
+		u.lanes.closeIdle()
 		u.upgrades.CloseIdleConnections()
 	}
 }

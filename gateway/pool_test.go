@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -44,7 +45,10 @@ func newScene(t *testing.T, n int, cfg Config) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var mu sync.Mutex // several upstreams may be probed at a time
 	s.pool = newPool(endpoints, &cfg, func(context.Context, *upstream) error {
+		mu.Lock()
+		defer mu.Unlock()
 		s.probes = append(s.probes, time.Since(s.begun).Round(time.Millisecond))
 		if s.away.Load() {
 			return errRefused
@@ -142,6 +146,46 @@ func TestTheLastMayBeBusy(t *testing.T) {
 			t.Errorf("told %q", s.told)
 		}
 		at.leave()
+	})
+}
+
+// A client that can have the service answer 503 cannot bring all load onto one upstream: half of them stay. What cannot be reached
+// does not.
+func TestHalfStaysForBeingBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for n, gone := range map[int]int{1: 0, 2: 1, 3: 1, 4: 2, 5: 2, 10: 5} {
+			s := newScene(t, n, Config{})
+			for _, u := range s.all {
+				s.sends(t, u, 5, busy)
+			}
+			if len(s.told) != gone || int(s.serving.Load()) != n-gone {
+				t.Errorf("of %d: %q", n, s.told)
+			}
+			for _, u := range s.all[gone:] {
+				s.sends(t, u, 5, failed)
+			}
+			if s.serving.Load() != 0 {
+				t.Errorf("of %d failing ones %d stay", n, s.serving.Load())
+			}
+		}
+	})
+}
+
+// Where fewer than half are in service, one that answers 503 on trial comes back: it is better than none.
+func TestTrialOfABusyOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, 4, Config{Ejection: Ejection{For: 5 * time.Second}})
+		for _, u := range s.all[:3] {
+			s.sends(t, u, 5, failed)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		s.sends(t, s.all[0], 1, busy)
+		s.sends(t, s.all[1], 1, busy)
+		want := []string{"5s http://u0:80 false: a request on trial was answered", "5s http://u1:80 true: its trial failed, the last: connection refused"}
+		if got := s.told[3:]; !slices.Equal(got, want) {
+			t.Errorf("told %q, want %q", got, want)
+		}
 	})
 }
 

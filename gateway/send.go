@@ -1,12 +1,10 @@
 package gateway
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
-	"sync/atomic"
 	"time"
 )
 
@@ -69,20 +67,15 @@ func (x *exchange) roundTrip() (res *http.Response, unsent bool, err error) {
 	x.servedBy = u.name
 	hints := &earlyHints{x: x}
 	defer hints.end()
-	watch := &httptrace.ClientTrace{Got1xxResponse: hints.pass}
-	var dialled *connecting // there is nowhere else to go for a request to the only upstream
-	if len(x.g.pool.all) > 1 {
-		dialled = watchConnecting(watch)
-	}
-	transport := u.transport
-	if x.websock {
-		transport = u.upgrades
-	}
-	res, err = transport.RoundTrip(x.outgoing(httptrace.WithClientTrace(x.r.Context(), watch), &u.endpoint))
+	way := new(course)
+	watch := &httptrace.ClientTrace{Got1xxResponse: hints.pass, GotConn: way.got, TLSHandshakeDone: way.shaken, WroteHeaders: way.wrote}
+	x.at.upload(x.body)
+	res, err = x.at.transport(x.websock).RoundTrip(x.outgoing(httptrace.WithClientTrace(x.r.Context(), watch), &u.endpoint))
 	x.at.answered = time.Now()
+	x.at.way = way
 	switch {
 	case err != nil:
-		return nil, dialled.failed(err), err
+		return nil, way.unsent(err), err
 	case res.StatusCode < 100: // net/http's server panics at these
 		res.Body.Close()
 		return nil, false, fmt.Errorf("the answer has the status %q", res.Status)
@@ -106,26 +99,4 @@ func (x *exchange) timing() timing {
 // it. 500 does not: it is as often the request that makes it.
 func saysBusy(status int) bool {
 	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
-}
-
-// connecting tells failures to connect from those of a connection. A TLS handshake that fails is among the former, but for one
-// that was made after another connection had been tried.
-type connecting struct{ connected, unshaken atomic.Bool }
-
-func watchConnecting(t *httptrace.ClientTrace) *connecting {
-	c := new(connecting)
-	t.GotConn = func(httptrace.GotConnInfo) { c.connected.Store(true) }
-	t.TLSHandshakeDone = func(_ tls.ConnectionState, err error) {
-		if err != nil {
-			c.unshaken.Store(true)
-		}
-	}
-	return c
-}
-
-// failed tells whether an error of the transport means that no connection could be made. After a kept connection had turned out
-// to be closed it does so only where the transport itself was to send the request once more.
-func (c *connecting) failed(err error) bool {
-	var dial dialError
-	return c != nil && (errors.As(err, &dial) || c.unshaken.Load() && !c.connected.Load())
 }

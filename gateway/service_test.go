@@ -251,7 +251,7 @@ func TestClientLeavesAtAnyTime(t *testing.T) {
 			if c.name == "connecting" {
 				dialled := make(chan struct{})
 				defer close(dialled)
-				g.pool.all[0].transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
+				g.pool.all[0].lanes.first().DialContext = func(context.Context, string, string) (net.Conn, error) {
 					reached <- struct{}{}
 					ended <- struct{}{}
 					<-dialled // it goes on: the connection may serve another request

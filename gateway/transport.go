@@ -15,16 +15,19 @@ const continueTimeout = time.Second
 // connect makes the way to an upstream. A websocket begins in HTTP/1.1, for which one that is spoken to in h2c needs
 // connections of another kind; towards https the transport sees to that.
 func (g *Gateway) connect(u *upstream) {
-	protocols := new(http.Protocols)
+	protocols, most := new(http.Protocols), 0
 	protocols.SetHTTP1(!u.h2c)
 	protocols.SetHTTP2(!u.h2c)
 	protocols.SetUnencryptedHTTP2(u.h2c)
-	u.transport = g.newTransport(protocols)
-	u.upgrades = u.transport
+	if u.h2c || u.scheme == "https" {
+		most = laneStreams
+	}
+	u.lanes = newLanes(most, func() *http.Transport { return g.newTransport(protocols) })
+	u.upgrades = u.lanes.first()
 	if u.h2c {
-		protocols = new(http.Protocols)
-		protocols.SetHTTP1(true)
-		u.upgrades = g.newTransport(protocols)
+		plain := new(http.Protocols)
+		plain.SetHTTP1(true)
+		u.upgrades = g.newTransport(plain)
 	}
 }
 
@@ -59,7 +62,7 @@ func (g *Gateway) probe(ctx context.Context, u *upstream) error {
 		Method: http.MethodGet, Header: http.Header{"User-Agent": {"headgate"}}, Host: u.host,
 		URL: &url.URL{Scheme: u.scheme, Host: u.host, Opaque: u.base + path},
 	}).WithContext(ctx)
-	res, err := u.transport.RoundTrip(req)
+	res, err := u.lanes.first().RoundTrip(req)
 	if err != nil {
 		return err
 	}
@@ -87,8 +90,8 @@ func (g *Gateway) newTransport(protocols *http.Protocols) *http.Transport {
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout:               30 * time.Second,
 			PingTimeout:                   15 * time.Second,
-			MaxReceiveBufferPerConnection: 4<<20 - 1,
-			MaxReceiveBufferPerStream:     1 << 20,
+			MaxReceiveBufferPerConnection: 4<<20 - 1, // the most that net/http takes
+			MaxReceiveBufferPerStream:     streamBuffer,
 		},
 		DialContext: g.dial,
 	}

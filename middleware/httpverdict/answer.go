@@ -172,7 +172,7 @@ func (d *denial) friendly(request, h http.Header) ([]byte, bool) {
 	}
 	page, ok := FriendlyPage(request, &own)
 	if ok {
-		h["Content-Security-Policy"] = []string{friendlyPolicy}
+		h["Content-Security-Policy"] = []string{FriendlyPolicy}
 	}
 	return page, ok
 }

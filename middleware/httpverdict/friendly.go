@@ -13,8 +13,8 @@ import (
 //go:embed friendly.html
 var friendlyPage string
 
-// friendlyPolicy lets a browser do no more with the page than show it.
-const friendlyPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+// FriendlyPolicy is the Content-Security-Policy of a friendly page: it lets a browser do no more with the page than show it.
+const FriendlyPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 // friendly is what a page says.
 type friendly struct{ title, message phrase }
@@ -24,11 +24,16 @@ var friendlyTexts = map[string]friendly{
 	"restricted": {phrase{"We will be right back", "我们马上回来"},
 		phrase{"The service is open to some visitors only for the moment, so that it is soon there for everyone again.", "服务暂时只对部分用户开放，以便尽快为所有人恢复。"}},
 	"overloaded": {friendlyBusy, friendlyCrowd}, "shed": {friendlyBusy, friendlyCrowd}, "wait_timeout": {friendlyBusy, friendlyCrowd},
-	"upstream_unavailable": {phrase{"We will be right back", "我们马上回来"},
-		phrase{"The service cannot be reached at the moment. Nothing is wrong on your side.", "服务暂时无法访问，并非您的操作有误。"}},
+	"upstream_busy":        {friendlyBusy, friendlyCrowd},
+	"upstream_unavailable": {friendlyBack, friendlyAway}, "upstream_unreachable": {friendlyBack, friendlyAway}, "upstream_protocol": {friendlyBack, friendlyAway},
+	"upstream_timeout": {phrase{"That takes too long", "响应时间过长"},
+		phrase{"The service has not answered in time. If you have sent something, please look whether it has arrived before you send it again.",
+			"服务没有及时响应。如果您刚提交了内容，请先确认是否已经生效，再重新提交。"}},
 }
 
 var (
+	friendlyBack  = phrase{"We will be right back", "我们马上回来"}
+	friendlyAway  = phrase{"The service cannot be reached at the moment. Nothing is wrong on your side.", "服务暂时无法访问，并非您的操作有误。"}
 	friendlyBusy  = phrase{"It is busy here", "访问人数较多"}
 	friendlyCrowd = phrase{"More people are here than can be served at once. Nothing is wrong on your side.", "当前访问的人很多，暂时无法为您服务，并非您的操作有误。"}
 )

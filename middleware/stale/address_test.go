@@ -30,6 +30,7 @@ func TestAddressesAreToldApart(t *testing.T) {
 		"websocket":  ask("/a", "", "Upgrade", "websocket"),
 		"proxy":      ask("/a", "", "X-Forwarded-Host", "evil.example"),
 		"override":   ask("/a", "", "X-Http-Method-Override", "DELETE"),
+		"method _":   ask("/a", "", "X_http_method_override", "DELETE"), // as net/http spells X_HTTP_METHOD_OVERRIDE
 		"method":     ask("/a", "", "X-Http-Method", "DELETE"),
 		"forwarded":  ask("/a", "", "Forwarded", `for=192.0.2.1;Host="evil.example"`),
 		"hidden":     ask("/a", "", "Forwarded", `for="192.0.2.1;host=evil.example"`),

@@ -108,10 +108,7 @@ func (q *Query) addOrigin(text parts) parts {
 
 // tellsOrigin names headers that say where a request came from, but for the address of who sent it.
 func tellsOrigin(name string) bool {
-	if strings.IndexByte(name, '_') >= 0 { // CGI and WSGI take X_Host for X-Host
-		name = textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
-	}
-	switch name {
+	switch name = plain(name); name {
 	case "Forwarded", "X-Forwarded", "X-Host", "X-Original-Host", "X-Original-Uri", "X-Original-Url", "X-Rewrite-Url", "X-Http-Host-Override",
 		"X-Scheme", "X-Url-Scheme", "Front-End-Https":
 		return true
@@ -143,12 +140,20 @@ func (q *Query) answerable() bool {
 	if q.Stale == nil || q.Method != http.MethodGet && q.Method != http.MethodHead || q.ContentLength != 0 || len(q.Header["Upgrade"]) > 0 {
 		return false
 	}
-	for _, name := range overrides {
-		if len(q.Header[name]) > 0 {
+	for name, values := range q.Header {
+		if len(values) > 0 && slices.Contains(overrides[:], plain(name)) {
 			return false
 		}
 	}
 	return true
+}
+
+// plain is the name of a header as CGI and WSGI have it, which take X_Host for X-Host.
+func plain(name string) string {
+	if strings.IndexByte(name, '_') < 0 {
+		return name
+	}
+	return textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
 }
 
 // shareable tells whether the answer to a request may be that of others. HEAD has half an answer, and so has a range.
