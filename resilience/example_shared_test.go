@@ -1,4 +1,4 @@
-package resilience_test
+package resilience_test //nolint:testableexamples // it takes a Redis: TestShared runs the same code
 
 import (
 	"context"

@@ -143,7 +143,7 @@ func (l *Levels) tell(s *Switch) {
 	l.cfg.Observer.LevelChanged(s.Level, s.On, s.By, s.Why)
 }
 
-// switchName names a switch in the log, whose own word for how bad a line is is "level".
+// switchName names a switch in the log, where "level" says how bad a line is.
 func switchName(level int) string { return fmt.Sprintf("L%d", level) }
 
 // ends says what turns a switch off that is on.
