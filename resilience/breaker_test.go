@@ -145,6 +145,21 @@ func TestTinyWindow(t *testing.T) {
 	_ = b.Close()
 }
 
+// TestOneLongCall: one call that fails is no silence, however long it took.
+func TestOneLongCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBreakers(BreakersConfig{Probe: never})
+		defer b.Close()
+		for _, lost := range []bool{false, true} {
+			b.Called("n", 10*time.Second, "indeterminate")
+			if b.Lost() != lost {
+				t.Errorf("open %t, want %t", b.Lost(), lost)
+			}
+		}
+	})
+}
+
 func never(context.Context, string) error { return errors.New("still away") }
 
 // TestStall: a node that stands still for 250 ms opens nothing, whatever the load, whether it has gone on for long or begins with the

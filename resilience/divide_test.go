@@ -1,6 +1,7 @@
 package resilience
 
 import (
+	"fmt"
 	"math/big"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func drawLimit(t *rapid.T) headgate.Limit {
 	rate := headgate.PerFraction(count, rapid.SampledFrom([]int64{1, 5, 8, 1000, 1_000_000_000_000_000_000}).Draw(t, "den"), period)
 	var l headgate.Limit
 	var err error
-	switch rapid.IntRange(0, 4).Draw(t, "algorithm") {
+	switch rapid.IntRange(0, 6).Draw(t, "algorithm") {
 	case 0:
 		l, err = headgate.NewTokenBucket(rate, burst)
 	case 1:
@@ -84,6 +85,10 @@ func drawLimit(t *rapid.T) headgate.Limit {
 		l, err = headgate.NewSlidingLog(count%1000, period)
 	case 4:
 		l, err = headgate.NewConcurrency(count, period)
+	case 5:
+		l, err = headgate.NewSlidingWindow(count, 60*period, rapid.SampledFrom([]int64{1, 6, 60}).Draw(t, "cells"))
+	case 6:
+		l, err = headgate.NewCalendarWindow(count, headgate.Day, "Asia/Shanghai")
 	}
 	if err != nil {
 		t.Skip(err)
@@ -95,7 +100,7 @@ func drawLimit(t *rapid.T) headgate.Limit {
 func TestDivideIsBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		whole, n := drawLimit(t), rapid.SampledFrom([]int{2, 3, 7, 10, 100, 1 << 20, 1 << 60}).Draw(t, "n")
+		whole, n := drawLimit(t), rapid.SampledFrom([]int{2, 3, 7, 10, 100, 9973, 10_000, 1 << 20, 1 << 60}).Draw(t, "n")
 		part := Divide(whole, n)
 		again, err := headgate.ParseLimit(part.String())
 		if err != nil || again != part {
@@ -111,7 +116,45 @@ func TestDivideIsBounded(t *testing.T) {
 		if most := new(big.Int).Add(big.NewInt(wholeUnits), big.NewInt(int64(n))); sum.Cmp(most) > 0 {
 			t.Fatalf("%s by %d: %s is %s together", whole, n, part, sum)
 		}
+		least, exact := max(min(wholeUnits, 1), wholeUnits/int64(n)), new(big.Rat).Quo(wholeRate, times)
+		if valid := fits(exact, least); partUnits < least && (wholeRate.Sign() == 0 || valid) {
+			t.Fatalf("%s by %d: %s has less than its part", whole, n, part)
+		} else if valid && partRate.Cmp(new(big.Rat).Mul(exact, big.NewRat(99, 100))) < 0 {
+			t.Fatalf("%s by %d: %s is slower than it need be", whole, n, part)
+		}
+		if shape(whole) != shape(part) {
+			t.Fatalf("%s by %d: %s is another kind", whole, n, part)
+		}
 	})
+}
+
+// fits tells whether so many units are full at a rate within the bounds of a limit.
+func fits(perNanosecond *big.Rat, units int64) bool {
+	if perNanosecond.Sign() == 0 || units == 0 {
+		return false
+	}
+	full := new(big.Rat).Quo(new(big.Rat).SetInt64(units), perNanosecond)
+	return full.Cmp(big.NewRat(int64(time.Microsecond), 1)) >= 0 && full.Cmp(big.NewRat(int64(headgate.MaxPeriod), 1)) <= 0
+}
+
+// shape is what dividing leaves as it is.
+func shape(l headgate.Limit) string {
+	switch l := l.(type) {
+	case headgate.FixedWindow:
+		unit, zone := l.Calendar()
+		return fmt.Sprintf("%T %s %s %s", l, l.Period(), unit, zone)
+	case headgate.SlidingLog:
+		return fmt.Sprintf("%T %s", l, l.Period())
+	case headgate.SlidingWindow:
+		return fmt.Sprintf("%T %s %d", l, l.Period(), l.Cells())
+	case headgate.LeakyBucket:
+		_, bounded := l.Capacity()
+		wait, waits := l.MaxWait()
+		return fmt.Sprintf("%T %v %s %v", l, bounded, wait, waits)
+	case headgate.Concurrency:
+		return fmt.Sprintf("%T %s", l, l.TTL())
+	}
+	return fmt.Sprintf("%T", l)
 }
 
 // numbers are the rate in units per nanosecond, 0 if there is none, and the count or burst. What has a rate of 0 admits nothing.
@@ -125,6 +168,8 @@ func numbers(l headgate.Limit) (*big.Rat, int64) {
 	case headgate.FixedWindow:
 		return new(big.Rat), l.Count()
 	case headgate.SlidingLog:
+		return new(big.Rat), l.Count()
+	case headgate.SlidingWindow:
 		return new(big.Rat), l.Count()
 	case headgate.Concurrency:
 		return new(big.Rat), l.Count()

@@ -144,6 +144,10 @@ func (l *Limiter) markLocal(c *headgate.Charge, r *headgate.Receipt) {
 	}
 }
 
+// patience is how long a caller must have waited for its own end to count as a failure of the store. Without it a store that hangs
+// would be asked for ever by callers who all leave before it gives up.
+const patience = 100 * time.Millisecond
+
 // askStore asks the store, and counts its answer for the breaker if the store does not.
 func (l *Limiter) askStore(ctx context.Context, charges []headgate.Charge, d *headgate.Decision) error {
 	if l.breakers == nil {
@@ -151,11 +155,11 @@ func (l *Limiter) askStore(ctx context.Context, charges []headgate.Charge, d *he
 	}
 	begun := time.Now()
 	err := l.store.Take(ctx, charges, d)
-	switch {
+	switch took := time.Since(begun); {
 	case err == nil:
-		l.breakers.Called(ownNode, time.Since(begun), "")
-	case ctx.Err() == nil: // a caller's own deadline is no failure of the store
-		l.breakers.Called(ownNode, time.Since(begun), string(codeOf(err)))
+		l.breakers.Called(ownNode, took, "")
+	case ctx.Err() == nil || took >= patience: // a caller who leaves sooner says nothing of the store
+		l.breakers.Called(ownNode, took, string(codeOf(err)))
 	}
 	return err
 }
