@@ -2,6 +2,19 @@ package resilience
 
 import "testing"
 
+// TestForgottenNodeIsNotOpened: a call that ends when its node has made room for others opens nothing that nobody would ever close.
+func TestForgottenNodeIsNotOpened(t *testing.T) {
+	t.Parallel()
+	b := NewBreakers(BreakersConfig{Probe: never})
+	defer b.Close()
+	n := b.add("a")
+	b.forget(n)
+	b.opened(n, "late")
+	if b.Lost() || b.Open("a") || len(b.States()) != 0 {
+		t.Errorf("%+v", b.States())
+	}
+}
+
 // TestOpenOfTheNodesThereAre: one node alone is found by a way of its own, and however many there are, it is the right one.
 func TestOpenOfTheNodesThereAre(t *testing.T) {
 	t.Parallel()

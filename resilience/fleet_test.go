@@ -105,6 +105,76 @@ func TestFleetAfterTheLoss(t *testing.T) {
 	})
 }
 
+// TestFleetFewerInPieces: fewer are believed after a ttl without a failure: one begins it anew, and what counts is the most that was
+// said in it.
+func TestFleetFewerInPieces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		a := join(t, b, "a")
+		others := func(n int) {
+			b.set(func() {
+				b.lives = map[string]time.Time{}
+				for i := range n {
+					b.lives[fmt.Sprint(i)] = time.Now().Add(time.Hour)
+				}
+			})
+		}
+		others(9)
+		time.Sleep(1200 * time.Millisecond)
+		lives(t, 10, a)
+		others(3)
+		for range 5 {
+			time.Sleep(3500 * time.Millisecond)
+			b.set(func() { b.down = true })
+			time.Sleep(1200 * time.Millisecond)
+			lives(t, 10, a)
+			b.set(func() { b.down = false })
+		}
+		time.Sleep(3500 * time.Millisecond)
+		others(1)
+		time.Sleep(4 * time.Second)
+		lives(t, 4, a)
+		time.Sleep(9 * time.Second)
+		lives(t, 2, a)
+	})
+}
+
+// nobody is a board that counts nobody.
+type nobody struct{ *board }
+
+func (n nobody) Beat(ctx context.Context, id string, ttl time.Duration) (int, map[string]string, error) {
+	_, notes, err := n.board.Beat(ctx, id, ttl)
+	return 0, notes, err
+}
+
+// TestFleetOfNobody: whatever the board says, there is one.
+func TestFleetOfNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := join(t, nobody{newBoard()}, "a")
+		time.Sleep(10 * time.Second)
+		lives(t, 1, a)
+	})
+}
+
+// TestFleetCloseIsNoLoss: a beat that the end of the fleet cuts short is no loss of the board.
+func TestFleetCloseIsNoLoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, log := newBoard(), bytes.Buffer{}
+		b.late = make(chan struct{})
+		f := NewFleet(b, FleetConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		synctest.Wait()
+		f.stop()
+		f.over.Wait()
+		b.set(func() { b.late = nil })
+		if err := f.Close(); err != nil || log.Len() != 0 {
+			t.Errorf("%v, logged %s", err, log.String())
+		}
+	})
+}
+
 func TestFleetFirstBeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -233,6 +303,15 @@ func TestFleetNoteDuringABeat(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.set(func() { close(b.late); b.late = nil })
+		time.Sleep(3 * time.Second)
+		h.is(t)
+		late := make(chan struct{})
+		b.set(func() { b.late = late })
+		time.Sleep(1200 * time.Millisecond) // a beat has read once more
+		if err := a.Note(t.Context(), "x", "2", 0); err != nil {
+			t.Fatal(err)
+		}
+		b.set(func() { close(late); b.late = nil })
 		time.Sleep(3 * time.Second)
 		h.is(t)
 		if err := b.Note(t.Context(), "x", "", 0); err != nil {
