@@ -110,6 +110,21 @@ func TestHoldOutlivesTheStoresData(t *testing.T) {
 	})
 }
 
+// TestTimedNoteIsNotExtended: to be told the same again makes nothing last longer.
+func TestTimedNoteIsNotExtended(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var own, n timedNote
+	own.start(&handState{Level: LevelDeviceLifted, On: true, By: Automatic, Why: "<many>"}, now, time.Minute, true)
+	for after := range 3 {
+		for _, note := range []*timedNote{&own, &n} {
+			if err := note.take(own.state.encode(), now.Add(time.Duration(after)*20*time.Second), time.Minute); err != nil || !note.until.Equal(now.Add(time.Minute)) {
+				t.Errorf("told %d times: until %s, %v", after+1, note.until, err)
+			}
+		}
+	}
+}
+
 // TestLevelsPolicyDefaults: what is no number is none.
 func TestLevelsPolicyDefaults(t *testing.T) {
 	t.Parallel()
