@@ -1,9 +1,11 @@
 package resilience
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +37,11 @@ func TestLevelBeforeTheStoreIsHeard(t *testing.T) {
 				t.Errorf("%s: %+v", i.fleet.ID(), s)
 			}
 		}
+		a.mu.Lock()
+		if a.hands[1].blind {
+			t.Error("it still counts as later than all that is heard")
+		}
+		a.mu.Unlock()
 		if note := b.note("level/3/hand"); !strings.Contains(note, `"revision":8`) {
 			t.Errorf("the board has %s", note)
 		}
@@ -106,6 +113,42 @@ func TestHoldOutlivesTheStoresData(t *testing.T) {
 		late.crowd(3*time.Minute, 30)
 		if !late.DeviceLifted() || !a.DeviceLifted() {
 			t.Error("held off for longer than ten minutes")
+		}
+	})
+}
+
+// busy is a board on which something happens while the first note is left.
+type busy struct {
+	*board
+	once   sync.Once
+	during func()
+}
+
+func (b *busy) Note(ctx context.Context, name, value string, ttl time.Duration) error {
+	b.once.Do(b.during)
+	return b.board.Note(ctx, name, value, ttl)
+}
+
+// TestLevelTurnedWhileItIsTold: a switch that is turned again while the board is told is told again.
+func TestLevelTurnedWhileItIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var a instance
+		b := &busy{board: newBoard()}
+		b.during = func() {
+			go a.turn(t, LevelDeviceLifted, false, "the second")
+			synctest.Wait() // until it waits for its turn to tell
+		}
+		a = start(t, b, "a", automatic)
+		a.turn(t, LevelDeviceLifted, false, "the first")
+		time.Sleep(3 * time.Second)
+		for _, name := range []string{"level/2/hand", noteOfHeld} {
+			if note := b.note(name); !strings.Contains(note, "the second") {
+				t.Errorf("%s: %s", name, note)
+			}
+		}
+		if s := a.Switches()[1]; s.Pending {
+			t.Errorf("%+v", s)
 		}
 	})
 }
