@@ -48,10 +48,10 @@ const few = 8
 // list is room for the charges of one call with their limits divided. It is pooled: a slice on the stack would escape to the
 // local limiter. It keeps its charges until it is used again or the pool is emptied.
 type list struct {
-	first [few]headgate.Charge
-	more  []headgate.Charge // instead of first, of many
 	// last are the divisions that the first charges of the last call met, which those of the next often meet as well.
-	last [few]*divided
+	last  [few]*divided
+	more  []headgate.Charge // instead of first, of many
+	first [few]headgate.Charge
 }
 
 // divide writes the charges with the n-th parts of their limits into the list.
@@ -88,7 +88,19 @@ func (s *Share) Take(ctx context.Context, charges []headgate.Charge, d *headgate
 		return s.local.Take(ctx, charges, d)
 	}
 	l := s.lists.Get().(*list)
-	err := s.local.Take(ctx, l.divide(s.parts, charges, n), d)
+	own := l.first[:1]
+	if len(charges) == 1 { // as most are. The limit is read where it was written long ago, not from the copy just made
+		c, known := &charges[0], l.last[0]
+		if !known.is(c.Limit, n) {
+			known = s.parts.find(c.Limit, n)
+			l.last[0] = known
+		}
+		l.first[0] = *c
+		l.first[0].Limit = known.part
+	} else {
+		own = l.divide(s.parts, charges, n)
+	}
+	err := s.local.Take(ctx, own, d)
 	s.back(l)
 	return err
 }
