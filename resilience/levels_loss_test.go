@@ -193,3 +193,39 @@ func TestFleetClosedBeforeItsFirstBeat(t *testing.T) {
 		_ = f.Close()
 	})
 }
+
+// TestDevicesCountAnew: after the layer was lifted it takes another For of denials to lift it again, and so it does when For changes.
+func TestDevicesCountAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := start(t, nil, "", func(c *LevelsConfig) { c.Policy = LevelsPolicy{Automatic: true, RetryAfter: 5 * time.Second} })
+		l.crowd(68*time.Second, 30)
+		l.told.is(t, "2 true automatic", "2 false automatic")
+		l.crowd(40*time.Second, 30)
+		l.told.is(t)
+		l.SetPolicy(LevelsPolicy{Automatic: true, For: 2 * time.Minute})
+		l.crowd(112*time.Second, 30)
+		l.told.is(t)
+		l.crowd(12*time.Second, 30)
+		l.told.is(t, "2 true automatic")
+	})
+}
+
+// TestDevicesSeed: two processes do not count the same device alike.
+func TestDevicesSeed(t *testing.T) {
+	t.Parallel()
+	a, b := newDevices(time.Minute, time.Now()), newDevices(time.Minute, time.Now())
+	for d := range uint64(100) {
+		a.add(d, false)
+		b.add(d, false)
+	}
+	same := 0
+	for i := range a.pieces[0].seen.words {
+		if x := a.pieces[0].seen.words[i].Load(); x != 0 && x == b.pieces[0].seen.words[i].Load() {
+			same++
+		}
+	}
+	if same > 50 {
+		t.Errorf("%d of about 100 registers are the same", same)
+	}
+}

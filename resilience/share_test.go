@@ -121,6 +121,19 @@ func TestShareOfOneWithoutAbilities(t *testing.T) {
 	}
 }
 
+// TestListsAreBounded: a call with more charges than there may be leaves no room behind that is as large.
+func TestListsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := NewShare(bare{}, func() int { return 2 })
+	charges := make([]headgate.Charge, 100*headgate.MaxCharges)
+	for range 10 {
+		_ = s.Take(t.Context(), charges, &headgate.Decision{})
+		if l := s.lists.Get().(*list); cap(l.more) > headgate.MaxCharges {
+			t.Fatalf("room for %d charges is kept", cap(l.more))
+		}
+	}
+}
+
 // TestPartsAreBounded: however many limits there are, and however often the number of instances changes, what is kept is right.
 func TestPartsAreBounded(t *testing.T) {
 	t.Parallel()
