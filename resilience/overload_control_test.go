@@ -71,3 +71,64 @@ func TestControllerLateSamples(t *testing.T) {
 		t.Errorf("after 3 s %.3f is let in with samples in time, %.3f with late ones", quick, late)
 	}
 }
+
+// drive feeds a controller with load, requests of normal priority only.
+func drive(c *controller, at *time.Time, cpu float64, steps int) (r ruling) {
+	for range steps {
+		*at = at.Add(defaultSampling)
+		m := measure{at: *at, elapsed: defaultSampling, cpu: cpu, limits: thresholds{cpu: 0.9, memory: 0.85}}
+		m.arrived[Normal] = 1000
+		r = c.step(&m)
+	}
+	return r
+}
+
+// However long the processors are saturated, a hundredth of the requests is let in, so that the way back is found and nobody is shut
+// out for good.
+func TestControllerStarvesNobody(t *testing.T) {
+	t.Parallel()
+	c, at := newController(defaultSampling), time.Unix(0, 0)
+	if r := drive(c, &at, 1, 1000); r.shed[Normal] > 1-minAdmit+1e-9 || r.shed[Normal] < 0.98 {
+		t.Errorf("shed %v after 200 s at 100%%", r.shed)
+	}
+	if r := drive(c, &at, 0.3, 60); r.active || r.shed != [priorities]float64{} {
+		t.Errorf("shed %v, active %v after 12 s of calm", r.shed, r.active)
+	}
+}
+
+// What is let in moves only where the smoothed and the last measure agree: not down for what the last cut has cured already, nor up
+// for one quiet sample.
+func TestControllerWaitsForBoth(t *testing.T) {
+	t.Parallel()
+	c, at := newController(defaultSampling), time.Unix(0, 0)
+	drive(c, &at, 1, 10)
+	before := c.admit
+	if drive(c, &at, 0.88, 1); c.cpu <= 0.9 || c.admit != before {
+		t.Errorf("smoothed %.3f, last 0.88: let in %.3f, was %.3f", c.cpu, c.admit, before)
+	}
+	if drive(c, &at, 0.1, 1); c.admit <= before { // smoothed below the band as well
+		t.Errorf("smoothed %.3f, last 0.1: let in %.3f, was %.3f", c.cpu, c.admit, before)
+	}
+	before = c.admit
+	if drive(c, &at, 0.87, 1); c.cpu >= 0.85 || c.admit != before {
+		t.Errorf("smoothed %.3f, last 0.87: let in %.3f, was %.3f", c.cpu, c.admit, before)
+	}
+}
+
+// An overload is over when it has been calm for two seconds without a break.
+func TestControllerCalm(t *testing.T) {
+	t.Parallel()
+	c, at := newController(defaultSampling), time.Unix(0, 0)
+	step := func(memory float64) bool {
+		at = at.Add(defaultSampling)
+		return c.step(&measure{at: at, elapsed: defaultSampling, memory: memory, limits: thresholds{cpu: 0.9, memory: 0.85}}).active
+	}
+	for i, memory := range []float64{0.86, 0.5, 0.5, 0.5, 0.5, 0.5, 0.83, 0.81, 0.81, 0.81, 0.81, 0.81, 0.81, 0.81, 0.81, 0.81, 0.81} {
+		if !step(memory) {
+			t.Fatalf("over at sample %d", i)
+		}
+	}
+	if step(0.81) {
+		t.Error("still at it after two seconds of calm")
+	}
+}
