@@ -136,7 +136,7 @@ func TestLevelTurnedWhileItIsTold(t *testing.T) {
 		var a instance
 		b := &busy{board: newBoard()}
 		b.during = func() {
-			go a.turn(t, LevelDeviceLifted, false, "the second")
+			go func() { _ = a.Set(t.Context(), SwitchRequest{Level: LevelDeviceLifted, Why: "the second"}) }()
 			synctest.Wait() // until it waits for its turn to tell
 		}
 		a = start(t, b, "a", automatic)
