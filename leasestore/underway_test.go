@@ -59,6 +59,38 @@ func TestUnitsUnderWay(t *testing.T) {
 	}
 }
 
+// slowReset takes its time before it resets.
+type slowReset struct{ *counted }
+
+func (s slowReset) Reset(ctx context.Context, slot, key string) error {
+	time.Sleep(20 * rtt)
+	return s.Store.Reset(ctx, slot, key)
+}
+
+// TestChargedDuringAReset: units that came between its beginning and the moment it took place are not spent after it.
+func TestChargedDuringAReset(t *testing.T) {
+	inBubble(t, leasestore.Config{}, func(r *rig) {
+		c := charge("fixed_window 500/1h")
+		s := leasestore.New(slowReset{r.calls}, leasestore.Config{})
+		done := make(chan error)
+		go func() { done <- s.Reset(context.Background(), c.Slot, c.Key) }()
+		for range 10 {
+			if d, err := headgate.Take(context.Background(), s, c); err != nil || !d.Allowed {
+				t.Fatal(d, err)
+			}
+			pause(time.Millisecond / 2)
+		}
+		held := s.Stats().Held
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := s.Stats().Held; held == 0 || got != 0 || r.left(c) != 500 {
+			t.Errorf("%d were held, and are %d now; %d left", held, got, r.left(c))
+		}
+		_ = s.Close()
+	})
+}
+
 // TestSmallBurst: a bucket that is small for its rate is no reason to take it for empty.
 func TestSmallBurst(t *testing.T) {
 	inBubble(t, leasestore.Config{}, func(r *rig) {
