@@ -80,6 +80,21 @@ func TestRestoreIsBounded(t *testing.T) {
 	}
 }
 
+// TestReceiptOfSeveralLeases is of the earliest: when that bucket would be full, a refund gives nothing more.
+func TestReceiptOfSeveralLeases(t *testing.T) {
+	h := &holding{limit: headgate.MustParseLimit("token_bucket 10/s burst=100")}
+	for _, mark := range []int64{7, 5, 9} {
+		h.leases = append(h.leases, newLease(h.limit, 10, &answer{Outcome: &headgate.Outcome{Receipt: headgate.Receipt{Mark: mark}}}))
+	}
+	from, remaining := h.spend(25)
+	if from == nil || from.mark != 5 || remaining != 5 || h.held() != 5 {
+		t.Errorf("%+v, %d remain, %d in hand", from, remaining, h.held())
+	}
+	if from, _ := h.spend(6); from != nil || h.held() != 5 {
+		t.Errorf("%+v, %d in hand", from, h.held())
+	}
+}
+
 // TestLeasesAreBounded: of too many a spent one goes, or else the oldest, whose units are given back.
 func TestLeasesAreBounded(t *testing.T) {
 	s := &Store{cfg: Config{}.withDefaults(), base: time.Now()}

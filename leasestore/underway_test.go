@@ -94,7 +94,7 @@ func TestChargedDuringAReset(t *testing.T) {
 // TestSmallBurst: a bucket that is small for its rate is no reason to take it for empty.
 func TestSmallBurst(t *testing.T) {
 	inBubble(t, leasestore.Config{}, func(r *rig) {
-		c := charge("token_bucket 100000/s burst=100")
+		c := charge("token_bucket 100000/s burst=30")
 		for range 1000 {
 			r.warm(10, 0, c)
 			pause(time.Millisecond)
