@@ -63,7 +63,7 @@ func TestUnitsUnderWay(t *testing.T) {
 type slowReset struct{ *counted }
 
 func (s slowReset) Reset(ctx context.Context, slot, key string) error {
-	time.Sleep(20 * rtt)
+	pause(20 * rtt)
 	return s.Store.Reset(ctx, slot, key)
 }
 
@@ -96,7 +96,7 @@ func TestSmallBurst(t *testing.T) {
 	inBubble(t, leasestore.Config{}, func(r *rig) {
 		c := charge("token_bucket 100000/s burst=30")
 		for range 1000 {
-			r.warm(10, 0, c)
+			r.warm(20, 0, c)
 			pause(time.Millisecond)
 		}
 	})
