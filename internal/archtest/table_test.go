@@ -13,9 +13,9 @@ var (
 	// celBelow is what CEL itself is made of.
 	celBelow = []string{"cel.dev/expr", "github.com/antlr4-go/antlr/v4", "go.yaml.in/yaml/v3", "golang.org/x/exp", "google.golang.org/genproto",
 		"google.golang.org/protobuf", "golang.org/x/text"}
-	maps       = []string{"github.com/puzpuzpuz/xsync/v4", "github.com/zeebo/xxh3"}
+	maps       = []string{"github.com/puzpuzpuz/xsync/v4"}
 	redis      = []string{"github.com/redis/rueidis"}
-	breakers   = []string{"github.com/failsafe-go/failsafe-go", "github.com/sony/gobreaker/v2", "github.com/shirou/gopsutil/v4"}
+	load       = []string{"github.com/shirou/gopsutil/v4"}
 	migrations = []string{"github.com/pressly/goose/v3"}
 	sqlDrivers = []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"}
 	grpc       = []string{"google.golang.org/grpc", "google.golang.org/genproto", "google.golang.org/protobuf", "github.com/envoyproxy/go-control-plane"}
@@ -66,7 +66,7 @@ func table() []row {
 		{pkg: "policy", layer: 1, own: []string{root, verdict, "policy/internal/credential", "policy/internal/expr", "policy/internal/lookup", "policy/internal/schedule", "policy/internal/spelling"}, libs: yaml, why: "rules to charges; look-ups come through an interface, CEL and tokens through packages of their own"},
 		{pkg: "flashsale", layer: 1, own: []string{root}, why: "the domain of a sale and its ports; drivers are adapters' business"},
 		{pkg: "challenge", layer: 1, own: []string{root}, libs: []string{"github.com/steambap/captcha"}, why: "issues and verifies challenges"},
-		{pkg: "resilience", layer: 1, own: []string{root}, libs: breakers, why: "wraps any Limiter"},
+		{pkg: "resilience", layer: 1, own: []string{root}, libs: load, why: "wraps any Limiter; what the machine does is gopsutil's to know"},
 		{pkg: "source", layer: 1, why: "where a policy's bytes come from, whatever they mean"},
 		{pkg: "testlang", layer: 1, own: []string{root, verdict}, why: "drives any Limiter and, as a Decider, any policy"},
 		{pkg: "replay", layer: 1, own: []string{root, verdict, "algo"}, libs: gjson, why: "drives a policy as a Decider, and measures in the windows of algo; logs in JSON are a million lines of it, of any shape"},
@@ -101,7 +101,7 @@ func table() []row {
 		{pkg: "middleware/echomw", layer: 3, own: []string{root, verdict}, libs: []string{"github.com/labstack/echo/v4"}, why: "a front knows verdicts and its framework, never a store"},
 		{pkg: "middleware/fibermw", layer: 3, own: []string{root, verdict}, libs: []string{"github.com/gofiber/fiber/v3"}, why: "a front knows verdicts and its framework, never a store"},
 		{pkg: "middleware/grpcmw", layer: 3, own: []string{root, verdict}, libs: grpc, why: "a front knows verdicts and its framework, never a store"},
-		{pkg: "gateway", layer: 3, own: []string{root, verdict, kept}, libs: libs(breakers, network), why: "applies any Decider; HTTP/2 and its header checks are x/net's"},
+		{pkg: "gateway", layer: 3, own: []string{root, verdict, kept}, libs: network, why: "applies any Decider; HTTP/2 and its header checks are x/net's"},
 		{pkg: "decisionapi", layer: 3, own: []string{root, "policy", verdict}, libs: yaml, why: "answers for a policy over HTTP"},
 		{pkg: "rls", layer: 3, own: []string{root, "policy", verdict}, libs: grpc, why: "answers for a policy over gRPC"},
 		{pkg: "resp", layer: 3, own: []string{root, "policy", verdict}, libs: []string{"github.com/tidwall/redcon"}, why: "answers over the Redis protocol"},
