@@ -208,7 +208,7 @@ func TestAdminUnderSlowClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		t.Cleanup(func() { _ = c.Close() })
 		token := "s3cret"
 		if i%2 == 0 {
 			token = "wrong"

@@ -130,7 +130,7 @@ degradation: {l3: {allow: [staff]}}
 			t.Fatal(err)
 		}
 		req.Header.Set("Authorization", "Bearer s3cret")
-		res, err := http.DefaultClient.Do(req)
+		res, err := (&http.Client{Timeout: 10 * time.Second}).Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
