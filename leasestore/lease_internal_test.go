@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
@@ -119,6 +120,34 @@ func TestLeasesAreBounded(t *testing.T) {
 	if len(h.leases) != maxLeases || len(s.returns.list) != dropped || units != all {
 		t.Errorf("%d leases; %d units of %d given back, want %d of %d", len(h.leases), units, len(s.returns.list), all, dropped)
 	}
+}
+
+// TestFrontComparesNames: that two keys lead to one place mixes nothing up.
+func TestFrontComparesNames(t *testing.T) {
+	var f front
+	h := &holding{slot: "a", key: "k"}
+	for i := range f.places {
+		f.places[i].Store(h)
+	}
+	if f.find("a", "k") != h || f.find("b", "k") != nil || f.find("a", "x") != nil || f.find("", "ak") != nil {
+		t.Error("another key's holding was found, or not its own")
+	}
+}
+
+// TestFrontForgetsWhatIsSwept, so that it keeps no key from the garbage collector.
+func TestFrontForgetsWhatIsSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(nil, Config{})
+		defer s.Close()
+		s.hold("a", "k")
+		if s.front.find("a", "k") == nil {
+			t.Fatal("it is not there")
+		}
+		time.Sleep(4 * time.Second)
+		if s.front.find("a", "k") != nil || s.Stats().Keys != 0 {
+			t.Error("it is still there")
+		}
+	})
 }
 
 func TestDemand(t *testing.T) {

@@ -115,6 +115,39 @@ func TestFindsWhatOthersGaveBack(t *testing.T) {
 	})
 }
 
+// TestRetryAfterIsKept: who waits as long as he is told is not denied by what was known before, also where units come back sooner than
+// the next call.
+func TestRetryAfterIsKept(t *testing.T) {
+	for _, limit := range []string{"token_bucket 1000/s burst=10", "token_bucket 10/s burst=10", "fixed_window 10/50ms", "sliding_window 10/100ms cells=2"} {
+		inBubble(t, leasestore.Config{}, func(r *rig) {
+			c := charge(limit)
+			for range 5 {
+				d := r.take(c)
+				for d.Allowed {
+					d = r.take(c)
+				}
+				pause(d.Outcomes[0].RetryAfter.After)
+				if d := r.take(c); !d.Allowed {
+					t.Errorf("%s: %+v", limit, d)
+				}
+			}
+		})
+	}
+}
+
+// TestDenialOfAnotherLimit says nothing of the one that a charge has now.
+func TestDenialOfAnotherLimit(t *testing.T) {
+	inBubble(t, leasestore.Config{}, func(r *rig) {
+		c := charge("fixed_window 10/1h")
+		for r.take(c).Allowed {
+		}
+		if d := r.take(c); d.Allowed {
+			t.Fatalf("%+v", d)
+		}
+		r.allow(charge("fixed_window 11/1h"))
+	})
+}
+
 // TestOneCallInAGap: a call that brings fewer units than it asked for is the last for a while.
 func TestOneCallInAGap(t *testing.T) {
 	for _, limit := range []string{"fixed_window 1000/1h", "token_bucket 1/1h burst=1000"} {
