@@ -41,6 +41,11 @@ func TestReadGroups(t *testing.T) {
 			"sys/fs/cgroup/a/b/c/cpu.max": "max 100000\n", "sys/fs/cgroup/a/b/cpu.max": "50000 100000\n", "sys/fs/cgroup/a/cpu.max": "200000 100000\n",
 			"sys/fs/cgroup/a/b/c/memory.max": "3000\n", "sys/fs/cgroup/a/b/memory.max": "2000\n", "sys/fs/cgroup/a/memory.max": "1000\n",
 		}, groupBounds{0.5, memoryGroup{1000, "sys/fs/cgroup/a", 2}}},
+		{"version 2, wider bounds are above", map[string]string{
+			"proc/self/cgroup": "0::/a/b\n", "proc/self/mountinfo": mountsV2,
+			"sys/fs/cgroup/a/b/cpu.max": "50000 100000\n", "sys/fs/cgroup/a/cpu.max": "200000 100000\n",
+			"sys/fs/cgroup/a/b/memory.max": "1000\n", "sys/fs/cgroup/a/memory.max": "2000\n",
+		}, groupBounds{0.5, memoryGroup{1000, "sys/fs/cgroup/a/b", 2}}},
 		{"version 2, a container with its own namespace", map[string]string{
 			"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": mountsV2,
 			"sys/fs/cgroup/cpu.max": "25000 100000\n", "sys/fs/cgroup/memory.max": "1073741824\n",

@@ -288,6 +288,13 @@ func TestOverloadBlindAndStopped(t *testing.T) {
 		if n := len(seen.all()); n != 2 {
 			t.Errorf("told %q", seen.all())
 		}
+		s.mu.Lock()
+		s.arriving = [priorities]float64{0, 20000, 20000}
+		s.mu.Unlock()
+		s.run(5*time.Second, nil)
+		if !s.overload.Danger() {
+			t.Error("a flood after a step of the clock is not noticed")
+		}
 		s.overload.Close()
 		for _, want := range []string{"the process is overloaded", "turns_off=\"sheddable requests first", "cannot be read", "is known again", "not overloaded any more"} {
 			if !strings.Contains(log.String(), want) {
