@@ -277,3 +277,20 @@ func BenchmarkBarred(b *testing.B) {
 		_ = s.Take(context.Background(), charges, &d)
 	}
 }
+
+// TestBarredAsksForNodes: what the breaker holds back asks where the keys are served by now, or a failover would be seen late.
+func TestBarredAsksForNodes(t *testing.T) {
+	t.Parallel()
+	b := &switchable{}
+	b.open.Store(true)
+	s := openFake(t, &fakeClient{}, Config{Breaker: b})
+	s.doubted = make(chan struct{}, 1)
+	for range 2 { // it does not wait for who looks after it
+		if _, err := takeOne(s); !errors.Is(err, ErrBreakerOpen) {
+			t.Fatal(err)
+		}
+	}
+	if len(s.doubted) != 1 {
+		t.Error("nobody asks")
+	}
+}
