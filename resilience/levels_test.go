@@ -136,6 +136,7 @@ func TestLevelByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard()
 		a, c := start(t, b, "a", nil), start(t, b, "c", nil)
+		synctest.Wait() // the first beat of either is through
 		a.turn(t, LevelRestricted, true, "the sale\nhas \x07begun")
 		a.turn(t, LevelDeviceLifted, true, "")
 		if !a.Restricted() || !a.DeviceLifted() || a.Level() != 3 {
