@@ -255,3 +255,70 @@ func TestBriefErrors(t *testing.T) {
 		t.Errorf("%d bytes of reason, %d of log", len(why), len(log.String()))
 	}
 }
+
+// Upstreams that fail in every way, and clients that leave at any time, leave nothing behind: no place, no request, no connection.
+func TestFlappingLeavesNothing(t *testing.T) {
+	var well atomic.Bool
+	var turn atomic.Int32
+	fickle := fakeService(t, func(conn net.Conn) {
+		for in := bufio.NewReader(conn); ; {
+			req, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			io.Copy(io.Discard, req.Body)
+			mood := turn.Add(1) % 6
+			switch {
+			case well.Load() || mood < 2:
+				io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\n\r\n"+whole)
+			case mood == 2:
+				io.WriteString(conn, "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
+			case mood == 3:
+				io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhel")
+				return
+			case mood == 4:
+				io.Copy(io.Discard, conn)
+				return
+			default:
+				return
+			}
+		}
+	})
+	over2 := h2cServer(t, func(*http.Server) {}, func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		if !well.Load() && turn.Add(1)%3 == 0 {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	g, addr := gatewayOf(t, Config{
+		Upstreams: []string{fickle, over2, "http://" + unusedAddr(t)}, Adaptive: &Adaptive{Initial: 8}, ResponseTimeout: briefly, Stall: briefly,
+		Ejection: Ejection{For: 10 * time.Millisecond, Most: 20 * time.Millisecond},
+	})
+	requests := []string{plainGet, plainPost, plainPost[:len(plainPost)-2], getWith("/", "Connection: Upgrade\r\nUpgrade: websocket\r\n")}
+	var clients sync.WaitGroup
+	for i := range 20 {
+		clients.Go(func() {
+			for j := range 12 {
+				conn := dialGateway(t, addr)
+				io.WriteString(conn, requests[(i+j)%len(requests)])
+				if (i+j)%3 > 0 { // the others leave at once
+					bufio.NewReader(conn).ReadString('\n')
+				}
+				conn.Close()
+			}
+		})
+	}
+	clients.Wait()
+	until(t, "all are over", func() bool { return g.Stats().InFlight == 0 })
+	for _, u := range g.pool.all {
+		u.health.mu.Lock()
+		u.limiter.mu.Lock()
+		if u.health.pending != 0 || u.limiter.inflight != 0 || u.inflight.Load() != 0 || u.lanes.all[0].requests != 0 {
+			t.Errorf("%s: %d on trial, %d in the limit, %d there, %d in the lane", u.name, u.health.pending, u.limiter.inflight, u.inflight.Load(), u.lanes.all[0].requests)
+		}
+		u.limiter.mu.Unlock()
+		u.health.mu.Unlock()
+	}
+	well.Store(true)
+	until(t, "all is well", func() bool { return strings.HasSuffix(see(t, addr, "GET", plainGet).summary(), "200") })
+}
