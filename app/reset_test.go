@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/internal/testservers"
@@ -158,4 +159,30 @@ func TestHearingNonsense(t *testing.T) {
 	if passes(t, a, "u-1", "/") || a.limiters.denials.Stats().Hits != hits+1 {
 		t.Error("the denial is not forgotten, or the store has lost it")
 	}
+}
+
+// TestHearingOfAReset: what this process knows of a key, holds for it or has counted in its own memory is gone when it hears that
+// another has reset it, and not before.
+func TestHearingOfAReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limits = "limits: [fixed_window 2/36500d]}\n"
+		r := newRig(t, "rules:\n  - {name: strict, match: {paths: [/strict]}, "+limits+"  - {name: lease, match: {paths: [/lease]}, store: leased, "+limits+
+			"  - {name: near, match: {paths: [/near]}, store: local, "+limits, GuardConfig{})
+		defer r.close()
+		for _, rule := range []string{"strict", "lease", "near"} {
+			if n, by := r.send(1000, "a", "GET /"+rule, 200); n != 2 {
+				t.Errorf("%s: %d have passed, denied by %v", rule, n, by)
+			}
+			if err := r.store.Reset(t.Context(), rule+"/0", ""); err != nil { // elsewhere
+				t.Fatal(err)
+			}
+			if n, _ := r.send(20, "a", "GET /"+rule, 200); n != 0 {
+				t.Errorf("%s: %d have passed before it was heard", rule, n)
+			}
+			r.guard.hear(resetNote+"x", `{"slot":"`+rule+`/0","key":""}`)
+			if n, by := r.send(20, "a", "GET /"+rule, 200); n != 2 {
+				t.Errorf("%s: %d have passed after it was heard, denied by %v", rule, n, by)
+			}
+		}
+	})
 }

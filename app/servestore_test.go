@@ -201,3 +201,41 @@ rules:
 		t.Errorf("the log has too little:\n%s", said.String())
 	}
 }
+
+// TestServeHearsOfTheFleetFirst: a gate that starts while the fleet is restricted lets nobody pass, not even its first request, also
+// if its way to the store is long.
+func TestServeHearsOfTheFleetFirst(t *testing.T) {
+	t.Parallel()
+	redis := testservers.Redis(t)
+	proxy := testservers.NewProxy(t, redis.Addr())
+	if err := proxy.Set(testservers.Fault{Down: testservers.Delay{Min: 60 * time.Millisecond}}); err != nil {
+		t.Fatal(err)
+	}
+	var urls [2]StoreURL
+	for i, address := range []string{redis.Addr(), proxy.Addr()} {
+		url, err := ParseStoreURL("redis://" + address + "?timeout=10s&connect_timeout=10s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		urls[i] = url
+	}
+	first, _, _ := serveFile(t, "version: 1\nrules: []\n", ServeConfig{Store: StoreConfig{URL: urls[0]}})
+	defer first.end(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, first.admin+"/levels/l3", strings.NewReader(`{"on": true, "why": "a test"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer s3cret")
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	for range 3 {
+		late, _, _ := serveFile(t, "version: 1\nrules: []\n", ServeConfig{Store: StoreConfig{URL: urls[1]}})
+		if code, body := get(t, late.url); code != http.StatusServiceUnavailable || !strings.Contains(body, "restricted") {
+			t.Errorf("the first request got %d %s", code, body)
+		}
+		late.end(t)
+	}
+}
