@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/middleware/httpverdict"
-	"github.com/headgate-io/headgate/policy"
 	"github.com/headgate-io/headgate/resilience"
 )
 
@@ -183,24 +182,17 @@ degradation: {l3: {allow: [staff]}}
 		r := newRig(t, levels+lockoutRules+`  - {name: slow, match: {paths: [/slow]}, limits: [token_bucket 1/s burst=1], on_deny: {action: wait, max_wait: 5s}}
 `, GuardConfig{})
 		defer r.close()
-		replace := func(text string) {
-			t.Helper()
-			p, err := policy.Parse("policy.yaml", []byte(rigPreamble+text), policy.ParseConfig{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := r.guard.Replace(p, nil); err != nil {
-				t.Fatal(err)
-			}
-		}
 		r.ask("s-1", "GET /slow")
 		waits := make(chan *httpverdict.Verdict)
 		go func() { waits <- r.ask("s-1", "GET /slow") }()
-		synctest.Wait()
+		time.Sleep(50 * time.Millisecond) // it is denied, and waits
 		r.store.lose(true)
 		r.turn(resilience.LevelRestricted, true)
 		r.turn(resilience.LevelDeviceLifted, true)
-		replace(levels + "rules: [{name: device, key: [device], limits: [fixed_window 0/1m]}, {name: slow, match: {paths: [/slow]}, limits: [fixed_window 0/1m]}]")
+		r.replace(levels + "rules: [{name: device, key: [device], limits: [fixed_window 0/1m]}, {name: slow, match: {paths: [/slow]}, limits: [fixed_window 0/1m]}]")
+		if n, keys := r.guard.Waiting(), r.guard.limiters.denials.Stats().Keys; n != 1 || keys != 0 {
+			t.Errorf("after the policy has changed %d wait, and %d denials are known", n, keys)
+		}
 		if v := r.ask("s-1", "GET /x", "Cookie", "did=d"); !v.Allowed() {
 			t.Errorf("lifted, staff: %+v", v)
 		}
@@ -213,14 +205,14 @@ degradation: {l3: {allow: [staff]}}
 		if v := <-waits; !v.Allowed() {
 			t.Errorf("the one that has waited since before: %+v", v)
 		}
-		replace("rules: []")
+		r.replace("rules: []")
 		if v := r.ask("s-1", "GET /x"); v.Code != "restricted" {
 			t.Errorf("a policy without l3 lets nobody pass: %+v", v)
 		}
 		r.store.lose(false)
 		r.turn(resilience.LevelRestricted, false)
 		r.turn(resilience.LevelDeviceLifted, false)
-		replace(lockoutRules)
+		r.replace(lockoutRules)
 		if n, by := r.send(5, "a", "GET /", 200); n != 2 { // the first of all was charged in the store, the one that has waited in memory
 			t.Errorf("at the end: %d, %v", n, by)
 		}

@@ -62,6 +62,9 @@ func TestOverloadFollowsThePolicy(t *testing.T) {
 		codes("shed shed " + limited + " ")
 		r.replace("overload: {memory: 50%, action: pass}\n" + rules)
 		codes("overload_passed overload_passed overload_passed ")
+		if s := overloadStatus(overload); !s.Active || s.Shedding != (ByPriority[float64]{}) {
+			t.Errorf("while it passes, the status is %+v", s)
+		}
 		r.replace(rules)
 		codes(limited + " " + limited + " " + limited + " ")
 	})

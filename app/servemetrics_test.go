@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -149,6 +150,14 @@ func TestMetricsCountTheScene(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, after[name], v)
 		}
 	}
+	for name, v := range after {
+		if strings.HasPrefix(name, "headgate_upstream_requests_total") && v != 60 || strings.HasPrefix(name, "headgate_upstream_failures_total") && v != 0 {
+			t.Errorf("%s is %v", name, v)
+		}
+	}
+	if _, ok := after[`headgate_memory_keys{store="local"}`]; !ok {
+		t.Error("nothing is said of the memory for local limits")
+	}
 	locked, limited := after[`headgate_decisions_total{rule="login",verdict="locked_out"}`], after[`headgate_decisions_total{rule="login",verdict="limited"}`]
 	if locked+limited != 32 || after[`headgate_requests_total{status="429",verdict="limited"}`]+after[`headgate_requests_total{status="429",verdict="locked_out"}`] != 60 {
 		t.Errorf("login: %v are locked out, %v limited", locked, limited)
@@ -195,6 +204,37 @@ func TestMetricsOfAloneProcess(t *testing.T) {
 	if series[`headgate_decisions_total{rule="buy",verdict="allow"}`] != 1 || series[`headgate_memory_keys{store="store"}`] < 0 {
 		t.Errorf("got %v", series)
 	}
+}
+
+// TestWaitingIsShown: a request that waits for its turn is neither at the service nor forgotten.
+func TestWaitingIsShown(t *testing.T) {
+	t.Parallel()
+	r, _, _ := serveFile(t, "version: 1\nrules: [{name: slow, limits: [token_bucket 2/1m burst=1], on_deny: {action: wait, max_wait: 1m}}]\n", ServeConfig{})
+	defer r.end(t)
+	r.send(t, "GET", "/")
+	ctx, hangUp := context.WithCancel(t.Context())
+	defer hangUp()
+	gone := make(chan error)
+	go func() {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
+		if err == nil {
+			_, err = http.DefaultTransport.RoundTrip(req) //nolint:bodyclose // there is no answer
+		}
+		gone <- err
+	}()
+	held := func(want int) {
+		t.Helper()
+		eventually(t, "those who wait", func() (bool, any) {
+			s, series := r.status(t).Gateway, r.scrape(t)
+			return s.Held == want && s.InFlight == 0 && series["headgate_requests_waiting"] == float64(want) && series["headgate_requests_in_flight"] == 0, s
+		})
+	}
+	held(1)
+	hangUp()
+	if err := <-gone; err == nil {
+		t.Error("it got an answer")
+	}
+	held(0)
 }
 
 // TestAdminUnderSlowClients: a client that sends its order one byte at a time is cut off, and nobody else waits.
