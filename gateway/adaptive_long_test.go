@@ -18,7 +18,7 @@ func TestAdaptiveProbeBesideLongRequests(t *testing.T) {
 		s := newSimulated(4, 0.2)
 		start := time.Now()
 		var all sync.WaitGroup
-		for range 20 {
+		for range 10 {
 			all.Go(func() {
 				for time.Since(start) < lasts {
 					if entered := time.Now(); l.enter(entered, httpverdict.PriorityNormal) {

@@ -6,10 +6,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Upstreams may differ in protocol and path.
@@ -204,5 +207,43 @@ func TestSilentAnswers(t *testing.T) {
 	close(end)
 	if got := <-stream; got != "200" {
 		t.Errorf("the stream: %s", got)
+	}
+}
+
+// The connections that were kept to an ejected upstream are closed, those of all lanes: it may come back as another process.
+func TestEjectionClosesKeptConnections(t *testing.T) {
+	const requests = 2*laneStreams + 1
+	for _, protocol := range []string{"http", "h2c"} {
+		var opened, closed atomic.Int32
+		var there sync.WaitGroup
+		there.Add(requests)
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			there.Done()
+			there.Wait() // all at a time
+		}))
+		server.Config.Protocols = new(http.Protocols)
+		server.Config.Protocols.SetHTTP1(true)
+		server.Config.Protocols.SetUnencryptedHTTP2(true)
+		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				opened.Add(1)
+			case http.StateClosed:
+				closed.Add(1)
+			}
+		}
+		server.Start()
+		defer server.Close()
+		g, addr := gatewayOf(t, Config{Upstream: protocol + "://" + server.Listener.Addr().String(), Ejection: Ejection{For: time.Hour, Most: time.Hour}})
+		var all sync.WaitGroup
+		for range requests {
+			all.Go(func() { see(t, addr, "GET", plainGet) })
+		}
+		all.Wait()
+		until(t, "all are over", func() bool { return g.Stats().InFlight == 0 })
+		at, _ := g.pool.pick(search{now: time.Now()})
+		g.pool.eject(time.Now(), &at, judgement{eject: "a test"})
+		until(t, "all connections are closed", func() bool { return opened.Load() >= 3 && closed.Load() == opened.Load() })
+		at.leave()
 	}
 }
