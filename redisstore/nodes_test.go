@@ -67,7 +67,7 @@ func TestNodeNames(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	for want, cfg := range map[string]redisstore.Config{addr: {}, "": {Client: goRedis{client}}} {
 		seen := &spy{}
-		cfg.Observer, cfg.Breaker = seen, seen
+		cfg.Observer, cfg.Breaker, cfg.Timeout = seen, seen, 5*time.Second
 		s := open(t, cfg)
 		everything(t, s)
 		if _, _, err := s.Beat(t.Context(), "i", time.Second); err != nil {
