@@ -155,6 +155,11 @@ func (w *world) drawTake(t *rapid.T) op {
 		at.drawCost(t, s, &c)
 		o.charges = append(o.charges, c)
 	}
+	for i := range o.charges {
+		if c := &o.charges[i]; c.Mode == headgate.Shadow && w.forward && w.reloaded && len(o.charges) > 1 {
+			c.Mode = headgate.Pay // see Config.Sharded
+		}
+	}
 	return o
 }
 

@@ -35,7 +35,8 @@ type Config struct {
 	New func(t testing.TB) headgate.Limiter
 	// Sharded says that charges of one take may lie on several nodes. Then a take that is denied may hold quota while it
 	// runs, so takes that cross may both be denied, and what a denied take gave back is not what was there to the bit when the
-	// clock steps back later. Never is more admitted than the limit, and that is still tested.
+	// clock steps back later; and a shadow charge whose node lets it pass takes a changed limit over, also if the take is denied
+	// elsewhere. Never is more admitted than the limit, and that is still tested.
 	Sharded bool
 	// Traces is how many random traces run of each kind; 0 stands for HEADGATE_TEST_TRACES, or for 100 and at most 3 s of each
 	// kind if that is not set.

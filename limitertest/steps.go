@@ -174,7 +174,7 @@ type reloadOp struct {
 func (o reloadOp) String() string { return fmt.Sprintf("reload s%d: %s", o.slot, o.limit) }
 
 func (o reloadOp) apply(w *world) string {
-	w.slots[o.slot].limit = o.limit
+	w.slots[o.slot].limit, w.reloaded = o.limit, true
 	w.log("%s", o)
 	return ""
 }

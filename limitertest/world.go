@@ -16,8 +16,10 @@ type world struct {
 	// subject and truth share the steps of the trace; prefix keeps keys apart from those of other traces.
 	subject, truth headgate.Timed
 	prefix         string
-	// forward forbids that the clock steps back.
-	forward bool
+	// forward is a world on several nodes: the clock never steps back, and there are no shadow charges beside others once a
+	// limit has changed.
+	forward  bool
+	reloaded bool // a limit has changed
 
 	now   int64 // µs
 	slots []*slot
