@@ -152,3 +152,14 @@ func TestAdaptiveFollowsTheWork(t *testing.T) {
 		}
 	})
 }
+
+// What nobody asks for is not learnt: a limit that has grown without a need would let a crowd in all at once.
+func TestAdaptiveGrowsByNeedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(Adaptive{}.withDefaults(), time.Now())
+		besiege(newSimulated(100, 0), l, 15, 30*time.Second)
+		if l.now() != DefaultAdaptiveInitial {
+			t.Errorf("for 15 clients the limit is %d", l.now())
+		}
+	})
+}

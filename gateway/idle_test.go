@@ -127,3 +127,21 @@ func TestClosingASilentAnswerHoldsUpNobody(t *testing.T) {
 		w.end(a)
 	})
 }
+
+// What goes on after the end is watched no more: nothing of the gateway is left to do it.
+func TestNoWatchAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, out := io.Pipe()
+		w := answerWatches{every: time.Second}
+		w.close()
+		a := w.begin(&http.Response{ContentLength: 1, Body: in})
+		go func() {
+			time.Sleep(time.Hour)
+			out.Write([]byte("x"))
+		}()
+		if n, err := a.Read(make([]byte, 1)); n != 1 || err != nil {
+			t.Errorf("%d %v", n, err)
+		}
+		w.end(a)
+	})
+}
