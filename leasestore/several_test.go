@@ -3,8 +3,6 @@ package leasestore_test
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -259,79 +257,6 @@ func TestReset(t *testing.T) {
 		if n != 500 {
 			t.Errorf("%d allowed after the reset", n)
 		}
-	})
-}
-
-// TestRefundOfAnEarlierWindow gives nothing to a lease of a later one.
-func TestRefundOfAnEarlierWindow(t *testing.T) {
-	for _, limit := range []string{"fixed_window 1000/1s", "sliding_window 1000/1s cells=2"} {
-		inBubble(t, leasestore.Config{}, func(r *rig) {
-			c := charge(limit)
-			var early headgate.Decision
-			for early = r.allow(c); time.Now().Nanosecond() < 990_000_000; early = r.allow(c) {
-				pause(10 * time.Millisecond)
-			}
-			r.warm(20, 2*time.Millisecond, c)
-			held := r.Stats().Held
-			if held == 0 || held > 500 {
-				t.Fatalf("%d are held", held)
-			}
-			refund(r, &early, c)
-			if got := r.Stats().Held; got != held {
-				t.Errorf("%s: %d held before, %d after", limit, held, got)
-			}
-		})
-	}
-}
-
-// TestPutBackTooLate: what a take had in hand while its lease died goes back to the upstream.
-func TestPutBackTooLate(t *testing.T) {
-	var stopped atomic.Int64
-	cfg := leasestore.Config{Elapsed: func() time.Duration { return time.Since(time.Unix(0, 0)) + time.Duration(stopped.Load()) }}
-	inBubble(t, cfg, func(r *rig) {
-		a, log := on("a", "fixed_window 100000/1h"), on("log", "sliding_log 1/1h")
-		r.allow(log)
-		r.warm(300, time.Millisecond, a)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if d := r.take(a, log); d.Allowed {
-				t.Errorf("%+v", d)
-			}
-		})
-		pause(rtt / 4)
-		stopped.Add(int64(10 * time.Second))
-		r.allow(a)
-		wg.Wait()
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-		if got, st := r.left(a), r.Stats(); got != 100_000-301 || st.Lost != 0 {
-			t.Errorf("%d left, %+v", got, st)
-		}
-	})
-}
-
-// TestDenialOfBeforeAReset: one that was on its way when the key was reset is not believed.
-func TestDenialOfBeforeAReset(t *testing.T) {
-	inBubble(t, leasestore.Config{}, func(r *rig) {
-		c, theirs := charge("fixed_window 500/1h"), charge("fixed_window 500/1h")
-		theirs.Cost = 500
-		if d, err := headgate.Take(context.Background(), r.mem, theirs); err != nil || !d.Allowed {
-			t.Fatal(d, err)
-		}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if d := r.take(c); d.Allowed {
-				t.Errorf("%+v", d)
-			}
-		})
-		pause(rtt * 3 / 4) // it is decided, and not told
-		if err := r.mem.Reset(context.Background(), c.Slot, c.Key); err != nil {
-			t.Fatal(err)
-		}
-		r.Forget(c.Slot, c.Key)
-		wg.Wait()
-		r.allow(c)
 	})
 }
 
