@@ -46,6 +46,7 @@ func (e *Engine) collect(s *scratch, v *httpverdict.Verdict) bool {
 			e.note(v, rule, "the device layer is lifted")
 			continue
 		}
+		s.lifted = s.lifted || a.lifted
 		a.key = s.key(rule.spec)
 		if a.key.lacking && rule.missing != missingShared {
 			e.note(v, rule, "a dimension of the key is missing")

@@ -169,6 +169,9 @@ func (s *scratch) deniedByDevicesAlone() bool {
 
 // fallbackOfRules is what a rule says to answer in place of the service, should that fail; nil if none does.
 func (s *scratch) fallbackOfRules() *httpverdict.Fallback {
+	if !s.p.fallbacks {
+		return nil
+	}
 	i := slices.IndexFunc(s.applied, func(a applied) bool {
 		r := &s.p.rules[a.rule]
 		return !r.shadow && r.action.kind == Fallback

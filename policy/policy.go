@@ -40,6 +40,8 @@ type Policy struct {
 	l3Allow []int
 	// ranked: a rule states a priority.
 	ranked bool
+	// fallbacks: a rule in force has on_deny: fallback.
+	fallbacks bool
 	// slowest is the longest time that a look-up may take.
 	slowest time.Duration
 	// split: rules are in more than one store.
@@ -119,6 +121,7 @@ func (d *decoder) finish() {
 	p.index = newIndex(p.rules)
 	for i := range p.rules {
 		p.ranked = p.ranked || p.rules[i].ranked
+		p.fallbacks = p.fallbacks || p.rules[i].action.kind == Fallback
 		p.split = p.split || p.rules[i].store != p.rules[0].store
 	}
 }

@@ -59,6 +59,8 @@ type scratch struct {
 	over     []string      // rules that the request is over and passes all the same
 	// personal: a rule whose answers are not public matches, also if it does not apply.
 	personal bool
+	// lifted: there are rules whose layer is.
+	lifted bool
 	// findUntil is when the time for look-ups is up; zero before the first.
 	findUntil time.Time
 	result    httpverdict.Result
@@ -125,7 +127,7 @@ func (s *scratch) end() {
 	s.path.clear()
 	s.found, s.applied, s.variants, s.charges = s.found[:0], s.applied[:0], s.variants[:0], s.charges[:0]
 	s.reports, s.ruleOf, s.groups, s.asked = s.reports[:0], s.ruleOf[:0], s.groups[:0], 0
-	s.route, s.clock, s.since, s.findUntil, s.line, s.personal = "", time.Time{}, time.Time{}, time.Time{}, "", false
+	s.route, s.clock, s.since, s.findUntil, s.line, s.personal, s.lifted = "", time.Time{}, time.Time{}, time.Time{}, "", false, false
 	s.patience, s.polls, s.waited, s.held = 0, 0, 0, 0
 	s.body, s.result = requestBody{}, httpverdict.Result{}
 	s.decision.Allowed = false

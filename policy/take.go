@@ -93,16 +93,23 @@ func (e *Engine) ask(s *scratch) error {
 			break
 		}
 	}
-	for i := range s.charges[:s.asked] {
-		if o := &s.decision.Outcomes[i]; o.Allowed && s.appliedOf(i).lifted {
-			o.HasRemaining = false // it only looks, and binds nothing
-		}
+	if s.lifted {
+		s.unbindLifted()
 	}
 	s.decision.Conclude(s.charges[:s.asked])
 	if s.decision.Allowed && !allowed { // a store that does not say which charge has denied denies all the same
 		s.decision.Allowed, s.decision.Binding = false, -1
 	}
 	return nil
+}
+
+// unbindLifted lets the charges of rules whose layer is lifted bind nothing: they only look.
+func (s *scratch) unbindLifted() {
+	for i := range s.charges[:s.asked] {
+		if o := &s.decision.Outcomes[i]; o.Allowed && s.appliedOf(i).lifted {
+			o.HasRemaining = false
+		}
+	}
 }
 
 func (e *Engine) askGroup(s *scratch, g *group) (allowed bool, err error) {
