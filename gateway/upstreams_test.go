@@ -211,6 +211,25 @@ func TestSentRequestDoesNotMove(t *testing.T) {
 	}
 }
 
+// It does not go to the same one again, though that has fewer requests.
+func TestMoveGoesToAnother(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	live := upstreamServer(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hang" {
+			<-release
+		}
+	})
+	g, addr := gatewayOf(t, Config{Upstreams: []string{"http://" + unusedAddr(t), live}, Random: first, Ejection: Ejection{Off: true}})
+	for n := 1; n <= 3; n++ {
+		io.WriteString(dialGateway(t, addr), getWith("/hang", ""))
+		until(t, "it hangs", func() bool { return g.Stats().Upstreams[1].InFlight == n })
+	}
+	if got := see(t, addr, "GET", plainGet); got.summary() != "200" {
+		t.Errorf("%s %s", got.summary(), got.body)
+	}
+}
+
 // Two upstreams that cannot be connected to are not tried in a circle.
 func TestAtMostOneMove(t *testing.T) {
 	g, addr := gatewayOf(t, Config{Upstreams: []string{"http://" + unusedAddr(t), "http://" + unusedAddr(t), "http://" + unusedAddr(t)}, Random: first})
