@@ -143,6 +143,7 @@ func TestToldApart(t *testing.T) {
 	f.mu.Unlock()
 	close(f.block)
 	wg.Wait()
+	await(t, func() bool { return o.count() == 2 }) // callers have their answers before it is told
 	_ = s.Close()
 	if got, want := fmt.Sprint(o.calls), `["" take 1 "" "" take 3 "unavailable"]`; got != want {
 		t.Errorf("told %s, want %s", got, want)
