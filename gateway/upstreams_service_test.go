@@ -233,7 +233,7 @@ func TestEjectionClosesKeptConnections(t *testing.T) {
 			}
 		}
 		server.Start()
-		defer server.Close()
+		t.Cleanup(server.Close)
 		g, addr := gatewayOf(t, Config{Upstream: protocol + "://" + server.Listener.Addr().String(), Ejection: Ejection{For: time.Hour, Most: time.Hour}})
 		var all sync.WaitGroup
 		for range requests {
