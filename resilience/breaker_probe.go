@@ -42,12 +42,12 @@ func (b *Breakers) reclose(n *node, why string, forget bool) {
 	n.telling.Lock()
 	defer n.telling.Unlock()
 	n.closes(time.Now(), why)
+	b.tell(n, false, why) // first: once it is closed it may be dropped for another, and open anew under the same name
 	if forget {
 		b.forget(n)
 	}
 	n.open.Store(false)
 	b.open.Add(-1)
-	b.tell(n, false, why)
 }
 
 // look probes a node until it is well, or the breakers are closed.
