@@ -40,6 +40,7 @@ func TestGuardUnderLoad(t *testing.T) {
 		Watch: GuardWatch{Decisions: m.Policy(), Leases: m.Leases(), Levels: m.Resilience(), Rules: m.SetRules, Keys: m.Memory("local")},
 	})
 	defer r.close()
+	r.store.slow = 0 // time is real here
 	var decided atomic.Int64
 	var crowd, others sync.WaitGroup
 	stop := make(chan struct{})

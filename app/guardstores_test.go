@@ -22,6 +22,8 @@ type fragile struct {
 	mu    sync.Mutex
 	lost  bool
 	takes int
+	// slow is how long a take lasts, in virtual time; 0 where time is real.
+	slow time.Duration
 }
 
 var errLost = &headgate.Error{Code: headgate.CodeUnavailable, Charge: -1, Message: "lost; nothing was charged"}
@@ -40,7 +42,9 @@ func (f *fragile) called(takes int) bool {
 }
 
 func (f *fragile) Take(ctx context.Context, charges []headgate.Charge, d *headgate.Decision) error {
-	time.Sleep(time.Millisecond)
+	if f.slow > 0 {
+		time.Sleep(f.slow)
+	}
 	if !f.called(1) {
 		d.Reset(0)
 		return errLost
@@ -87,7 +91,7 @@ func newRig(t *testing.T, rules string, cfg GuardConfig) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, store: &fragile{Store: memstore.New(memstore.Config{})}}
+	r := &rig{t: t, store: &fragile{Store: memstore.New(memstore.Config{}), slow: time.Millisecond}}
 	cfg.Store = &Store{Limiter: r.store, Name: "fragile", Remote: true, close: r.store.Close}
 	if r.guard, err = NewGuard(p, cfg); err != nil {
 		t.Fatal(err)
