@@ -41,8 +41,8 @@ func TestServeBeforeItsStore(t *testing.T) {
 			t.Errorf("with the store, request %d: got %d %s, want %d", i, status, body, want)
 		}
 	}
-	if s := r.status(t).Store; !s.Reached || dbSize(t, redis) != 1 {
-		t.Errorf("the status is %+v, and the store has %d keys", s, dbSize(t, redis))
+	if s := r.status(t).Store; !s.Reached || ruleKeys(t, redis) != 1 {
+		t.Errorf("the status is %+v, and the store has %d keys", s, ruleKeys(t, redis))
 	}
 	r.end(t)
 }

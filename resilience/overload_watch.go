@@ -106,15 +106,11 @@ func (w *watch) fail(now time.Time, err error) {
 	}
 	w.control, w.lastAt = newController(w.o.cfg.Interval), time.Time{}
 	was.CPU, was.Memory, was.Shedding = 0, 0, [priorities]float64{}
-	w.o.gate.Store(0)
-	w.o.danger.Store(false)
 	w.publish(now, &was, ruling{}, func() string { return "the load of the process cannot be read: " + err.Error() })
 }
 
-// apply puts a ruling in force.
+// apply makes the figures of a ruling, and puts both in force.
 func (w *watch) apply(m *measure, r ruling) {
-	w.o.gate.Store(pack(r.shed, r.count))
-	w.o.danger.Store(r.active)
 	was := w.o.stats.Load()
 	now := OverloadStats{
 		Active: was.Active, Since: was.Since, Why: was.Why,
@@ -125,13 +121,15 @@ func (w *watch) apply(m *measure, r ruling) {
 	w.publish(m.at, &now, r, func() string { return w.why(m, &r) })
 }
 
-// publish shows the figures, and tells of changes.
+// publish shows the figures, puts the ruling in force, and tells of changes. The figures come first: whoever is shed can read why.
 func (w *watch) publish(at time.Time, s *OverloadStats, r ruling, why func() string) {
 	changed := s.Active != r.active
 	if changed {
 		s.Active, s.Since, s.Why = r.active, at, why()
 	}
 	w.o.stats.Store(s)
+	w.o.gate.Store(pack(r.shed, r.count))
+	w.o.danger.Store(r.active)
 	stage := stageOf(s.Shedding)
 	if changed {
 		w.tell(s, stage)
