@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,11 +24,14 @@ func (r *rig) replace(rules string) {
 	}
 }
 
+// neverShedsAPart is randomness by which a priority that is shed in part passes, and one that is shed altogether does not.
+func neverShedsAPart() uint64 { return math.MaxUint64 }
+
 // TestOverloadFollowsThePolicy: thresholds and action are those of the policy in force, from the next sample on.
 func TestOverloadFollowsThePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var used atomic.Int64
-		overload := resilience.NewOverload(resilience.OverloadConfig{Collect: func() {}, Sampler: func() (resilience.LoadSample, error) {
+		overload := resilience.NewOverload(resilience.OverloadConfig{Collect: func() {}, Rand: neverShedsAPart, Sampler: func() (resilience.LoadSample, error) {
 			return resilience.LoadSample{CPUs: 2, MemoryUsed: used.Load(), MemoryBound: 100, MemoryBy: "a test"}, nil
 		}})
 		defer overload.Close()
