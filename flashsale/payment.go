@@ -1,0 +1,131 @@
+package flashsale
+
+import (
+	"context"
+	"time"
+)
+
+// Payments is a payment provider. All calls can be repeated. An error with CodeUnavailable leaves open what happened.
+type Payments interface {
+	// Create makes an intent under its key; the same key again returns the same intent.
+	Create(ctx context.Context, in *Intent) (*ProviderPayment, error)
+	// Query returns what the provider knows; CodeUnknownPayment if it does not know the key.
+	Query(ctx context.Context, intentKey string) (*ProviderPayment, error)
+	// Void asks that an intent be not captured any more. The status that comes back may be PayVoid, PayCaptured (too late), or
+	// PayOpen (asked for, not decided yet).
+	Void(ctx context.Context, intentKey string) (*ProviderPayment, error)
+	// Refund gives all of a captured payment back, once for each key.
+	Refund(ctx context.Context, intentKey string) (*ProviderPayment, error)
+	// Webhook checks the signature of a message of the provider, and its age, and reads it. CodeInvalidSignature.
+	Webhook(header map[string][]string, body []byte) (*ProviderEvent, error)
+	// List returns payments that changed since a time, in pages: what the match is made with.
+	List(ctx context.Context, since time.Time, cursor string, limit int) (page []ProviderPayment, next string, err error)
+}
+
+// Intent is what a shopper is to pay.
+type Intent struct {
+	Key      string
+	Amount   int64
+	Currency string
+	// OrderID and User are shown in the provider's own pages.
+	OrderID, User string
+}
+
+// PayStatus is where a payment stands at the provider.
+type PayStatus string
+
+// The statuses.
+const (
+	PayOpen     PayStatus = "open"
+	PayCaptured PayStatus = "captured"
+	PayFailed   PayStatus = "failed"
+	PayVoid     PayStatus = "void"
+	PayRefunded PayStatus = "refunded"
+)
+
+// ProviderPayment is a payment as the provider has it.
+type ProviderPayment struct {
+	IntentKey string
+	Status    PayStatus
+	Amount    int64
+	Currency  string
+	// URL is where the shopper pays.
+	URL       string
+	ChangedAt time.Time
+}
+
+// ProviderEvent is a message of the provider. It says that something has changed; what is true is asked for when it matters.
+type ProviderEvent struct {
+	ID      string
+	Payment ProviderPayment
+}
+
+// Payment is a row of SQL: one attempt to pay for a reservation.
+type Payment struct {
+	IntentKey string
+	RID       string
+	Attempt   int64
+	Amount    int64
+	Currency  string
+	State     PaymentState
+	// AppliedTo is the rid of the reservation that the capture has paid.
+	AppliedTo string
+	// Reason says why it is refunded.
+	Reason               string
+	CreatedAt, ChangedAt time.Time
+}
+
+// PaymentState is where a row stands.
+type PaymentState string
+
+// The states of a row. PaymentCaptured without AppliedTo waits for T8.
+const (
+	PaymentLive      PaymentState = "live"
+	PaymentCaptured  PaymentState = "captured"
+	PaymentVoid      PaymentState = "void"
+	PaymentFailed    PaymentState = "failed"
+	PaymentRefunding PaymentState = "refunding" // a refund is owed
+	PaymentRefunded  PaymentState = "refunded"
+)
+
+// PaymentBook are the transitions that payments make.
+type PaymentBook interface {
+	// BeginPayment is T3; while confirming, it returns the live payment again. User must be the owner's, else CodeNotFound.
+	BeginPayment(ctx context.Context, rid, user string) (*Payment, Decided, error)
+	// Outcome takes what the provider is known to have decided: T3b, T4, T7, or T9; a capture that fits nothing is kept as
+	// PaymentCaptured for T8. EventID "" is the poller's. A status that changes nothing is fine: captured is final but for a
+	// refund, and whatever comes late is ignored. Amount and currency that differ: the payment is to be refunded.
+	Outcome(ctx context.Context, eventID string, p *ProviderPayment) (*PaymentOutcome, error)
+	// SeenEvent reports whether this event was taken already.
+	SeenEvent(ctx context.Context, eventID string) (bool, error)
+	// ApplyCapture is T8's T4: a captured payment pays for the reservation that was made for it (Origin); if that has ended or was
+	// rejected, the payment is to be refunded.
+	ApplyCapture(ctx context.Context, intentKey string) (*PaymentOutcome, error)
+	// RefuseCapture is T8's end without a unit: the payment is to be refunded, and the derived rid gets a tombstone.
+	RefuseCapture(ctx context.Context, intentKey, reason string) (*PaymentOutcome, error)
+	// Refunded marks a refund as made.
+	Refunded(ctx context.Context, intentKey string) error
+	Payment(ctx context.Context, intentKey string) (*Payment, error)
+	PaymentsOf(ctx context.Context, rid string) ([]Payment, error)
+	// OpenPayments lists what the poller has to look at, longest unchanged first: live ones that have not changed for age, captured
+	// ones that are not applied, refunds that are owed.
+	OpenPayments(ctx context.Context, age time.Duration, limit int) ([]Payment, error)
+	// PaymentsSince pages through payments by change, for the match.
+	PaymentsSince(ctx context.Context, since time.Time, cursor string, limit int) (page []Payment, next string, err error)
+}
+
+// PaymentOutcome is what came of it.
+type PaymentOutcome struct {
+	Payment Payment
+	// Decided are the reservations that moved, at most one, or none.
+	Decided []Decided
+	Key     Key
+	// Reservation is the one the payment was begun for.
+	Reservation Reservation
+}
+
+// DerivedRID is the rid under which T8 acquires again for a capture: of the intent's key, so that it is the same whoever repeats it.
+func DerivedRID(intentKey string) string { return "re." + shortHash(intentKey) }
+
+// IntentKey names an attempt to pay for a reservation.
+func IntentKey(rid string, attempt int64) string { return rid + ":" + itoa(attempt) }
