@@ -5,6 +5,7 @@
 #   nginx         as an upstream, and as the peer of the gateway in bench/
 #   curl, wrk     drive the servers from outside
 #   faketime      gives a redis-server a clock that can be set
+#   postgres, mariadbd  hold the orders of a sale
 #   gcc, libc6-dev  needed by go test -race
 #   script        gives a command a terminal
 #
@@ -19,11 +20,20 @@ want() { # PROGRAM PACKAGE…
 	shift
 	missing="$missing $*"
 }
+# Debian keeps the programs of each version of PostgreSQL in a folder of their own.
+want_postgres() {
+	for program in /usr/lib/postgresql/*/bin/postgres; do
+		[ -x "$program" ] && return
+	done
+	want postgres postgresql
+}
 want redis-server redis-server
 want nginx nginx-light
 want curl curl
 want wrk wrk
 want faketime faketime
+want mariadbd mariadb-server
+want_postgres
 want gcc gcc libc6-dev
 want script bsdutils
 
@@ -46,7 +56,7 @@ RUNLEVEL=1 apt-get -q install -y --no-install-recommends $missing
 
 # systemd does not look at the run level: stop what this installation, and nothing before it, has started.
 if [ -d /run/systemd/system ]; then
-	for service in redis-server nginx; do
+	for service in redis-server nginx postgresql mariadb; do
 		case "$missing" in
 		*"$service"*) systemctl disable --now "$service" || true ;;
 		esac
