@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/headgate-io/headgate/flashsale"
+)
+
+// Stock is all that a store of stock can do.
+type Stock interface {
+	flashsale.Stock
+	flashsale.Queue
+	flashsale.Loader
+}
+
+// Config is what an Engine is made of. Stock, Orders and Keys are needed; every other field has a default.
+type Config struct {
+	Stock  Stock
+	Orders flashsale.Orders
+	// Keys sign order tokens.
+	Keys *flashsale.TokenKeys
+	// Payments is the provider. Without one nothing can be paid.
+	Payments flashsale.Payments
+	// Relay carries events to other services. Without one they are kept in the outbox until they are pruned.
+	Relay flashsale.Relay
+	// Instance names this process among all; two must not share one. Default: random.
+	Instance string
+	// Now is the clock of this process. Default time.Now.
+	Now func() time.Time
+	// Rand is where nonces and jitter come from. Default crypto/rand.Reader.
+	Rand io.Reader
+	// Logger gets what an engineer on call should know. Default: nothing is logged.
+	Logger *slog.Logger
+	// Observer is told what happens. Default: nobody.
+	Observer Observer
+	// Consumers says how jobs are decided.
+	Consumers Consumers
+	// Jobs says how often the sweeper and the others run.
+	Jobs Jobs
+}
+
+// Engine runs sales. It is safe for concurrent use.
+type Engine struct {
+	cfg      Config
+	stock    Stock
+	orders   flashsale.Orders
+	payments flashsale.Payments
+	log      *slog.Logger
+	observer Observer
+	skus     *skuCache
+	wake     *wakers
+	running  sync.WaitGroup
+}
+
+// New makes an engine that runs nothing yet: its methods work, and Run starts consumers and jobs.
+func New(cfg Config) (*Engine, error) {
+	switch {
+	case cfg.Stock == nil:
+		return nil, missing("Stock")
+	case cfg.Orders == nil:
+		return nil, missing("Orders")
+	case cfg.Keys == nil:
+		return nil, missing("Keys")
+	}
+	cfg = cfg.withDefaults()
+	return &Engine{
+		cfg: cfg, stock: cfg.Stock, orders: cfg.Orders, payments: cfg.Payments, log: cfg.Logger, observer: cfg.Observer,
+		skus: newSKUCache(cfg.Orders), wake: newWakers(),
+	}, nil
+}
+
+func missing(field string) error {
+	return &flashsale.Error{Code: flashsale.CodeInvalidArgument, Message: "engine: Config." + field + " is missing"}
+}
+
+func (c Config) withDefaults() Config {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Reader
+	}
+	if c.Instance == "" {
+		var id [8]byte
+		_, _ = io.ReadFull(c.Rand, id[:])
+		c.Instance = hex.EncodeToString(id[:])
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Observer == nil {
+		c.Observer = nobody{}
+	}
+	c.Consumers = c.Consumers.withDefaults()
+	c.Jobs = c.Jobs.withDefaults()
+	return c
+}
