@@ -95,11 +95,11 @@ func (k *TokenKeys) Verify(token string, scope TokenScope) (Token, error) {
 	payload, signature, _ := strings.Cut(rest, ".")
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(payload)
 	if err != nil || len(raw) != nonceBytes+8 {
-		return Token{}, errToken
+		return Token{}, tokenError()
 	}
 	mac, err := base64.RawURLEncoding.Strict().DecodeString(signature)
 	if err != nil {
-		return Token{}, errToken
+		return Token{}, tokenError()
 	}
 	keys := *k.keys.Load()
 	for i := range keys {
@@ -110,10 +110,12 @@ func (k *TokenKeys) Verify(token string, scope TokenScope) (Token, error) {
 			}, nil
 		}
 	}
-	return Token{}, errToken
+	return Token{}, tokenError()
 }
 
-var errToken = &Error{Code: CodeInvalidToken, Message: "the order token is not valid for this user, device and sku"}
+func tokenError() error {
+	return &Error{Code: CodeInvalidToken, Message: "the order token is not valid for this user, device and sku"}
+}
 
 // sign returns an HMAC-SHA256 over all that a token stands for, each part with its length.
 func (k *TokenKey) sign(raw []byte, scope *TokenScope) []byte {
