@@ -133,11 +133,15 @@ func (k *TokenKey) sign(raw []byte, scope *TokenScope) []byte {
 
 func alphanumeric(s string) bool {
 	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+		if !isAlphanumeric(c) {
 			return false
 		}
 	}
 	return s != ""
+}
+
+func isAlphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
 func invalidf(format string, args ...any) error {
