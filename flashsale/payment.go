@@ -94,7 +94,9 @@ type PaymentBook interface {
 	BeginPayment(ctx context.Context, rid, user string) (*Payment, Decided, error)
 	// Outcome takes what the provider is known to have decided: T3b, T4, T7, or T9; a capture that fits nothing is kept as
 	// PaymentCaptured for T8. EventID "" is the poller's. A status that changes nothing is fine: captured is final but for a
-	// refund, and whatever comes late is ignored. Amount and currency that differ: the payment is to be refunded.
+	// refund, and whatever comes late is ignored. Amount and currency that differ, of a capture: the payment is to be refunded.
+	// PayRefunded of a live payment is as PayVoid to its reservation, and ends as PaymentRefunded; of one to be refunded, as
+	// Refunded; of one that is applied, nothing (the match tells). CodeUnknownPayment if there is no such payment.
 	Outcome(ctx context.Context, eventID string, p *ProviderPayment) (*PaymentOutcome, error)
 	// SeenEvent reports whether this event was taken already.
 	SeenEvent(ctx context.Context, eventID string) (bool, error)
@@ -107,11 +109,26 @@ type PaymentBook interface {
 	Refunded(ctx context.Context, intentKey string) error
 	Payment(ctx context.Context, intentKey string) (*Payment, error)
 	PaymentsOf(ctx context.Context, rid string) ([]Payment, error)
-	// OpenPayments lists what the poller has to look at, longest unchanged first: live ones that have not changed for age, captured
-	// ones that are not applied, refunds that are owed.
-	OpenPayments(ctx context.Context, age time.Duration, limit int) ([]Payment, error)
+	// OpenPayments pages through what the poller has to look at, longest unchanged first: payments of one state that have not
+	// changed for age. Of PaymentCaptured only those that are not applied.
+	OpenPayments(ctx context.Context, state PaymentState, age time.Duration, cursor string, limit int) (page []Payment, next string, err error)
 	// PaymentsSince pages through payments by change, for the match.
 	PaymentsSince(ctx context.Context, since time.Time, cursor string, limit int) (page []Payment, next string, err error)
+	// PaidSince pages, by change, through reservations that any table says are paid: confirmed, or with a paid order, or settled as
+	// sold, or with a payment applied to them. The third side of the match.
+	PaidSince(ctx context.Context, since time.Time, cursor string, limit int) (page []Paid, next string, err error)
+}
+
+// Paid is a reservation as each of the tables has it that say what was paid.
+type Paid struct {
+	Reservation Reservation
+	// OrderPaid tells that its order is paid.
+	OrderPaid bool
+	// LedgerSold is the quantity that the ledger has settled as sold, 0: none.
+	LedgerSold int64
+	// IntentKey is the payment applied to it, "": none.
+	IntentKey    string
+	PaymentState PaymentState
 }
 
 // PaymentOutcome is what came of it.
