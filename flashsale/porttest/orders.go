@@ -199,18 +199,27 @@ func (g *Orders) PaymentsOf(ctx context.Context, rid string) (r0 []flashsale.Pay
 }
 
 // OpenPayments asks the gate before and after.
-func (g *Orders) OpenPayments(ctx context.Context, age time.Duration, limit int) (r0 []flashsale.Payment, err error) {
+func (g *Orders) OpenPayments(ctx context.Context, state flashsale.PaymentState, age time.Duration, cursor string, limit int) (r0 []flashsale.Payment, r1 string, err error) {
 	err = g.gate.pass(ctx, "orders.OpenPayments", func() (err error) {
-		r0, err = g.inner.OpenPayments(ctx, age, limit)
+		r0, r1, err = g.inner.OpenPayments(ctx, state, age, cursor, limit)
 		return err
 	})
-	return r0, err
+	return r0, r1, err
 }
 
 // PaymentsSince asks the gate before and after.
 func (g *Orders) PaymentsSince(ctx context.Context, since time.Time, cursor string, limit int) (r0 []flashsale.Payment, r1 string, err error) {
 	err = g.gate.pass(ctx, "orders.PaymentsSince", func() (err error) {
 		r0, r1, err = g.inner.PaymentsSince(ctx, since, cursor, limit)
+		return err
+	})
+	return r0, r1, err
+}
+
+// PaidSince asks the gate before and after.
+func (g *Orders) PaidSince(ctx context.Context, since time.Time, cursor string, limit int) (r0 []flashsale.Paid, r1 string, err error) {
+	err = g.gate.pass(ctx, "orders.PaidSince", func() (err error) {
+		r0, r1, err = g.inner.PaidSince(ctx, since, cursor, limit)
 		return err
 	})
 	return r0, r1, err
