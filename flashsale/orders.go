@@ -46,8 +46,8 @@ type Decisions interface {
 	Cancel(ctx context.Context, rid, user, reason string) (Decided, error)
 	// Expire is T6; CodeInvalidState if it is not reserved or its time is not over.
 	Expire(ctx context.Context, rid string) (Decided, error)
-	// Expiring lists what the sweeper has to look at: reserved ones past their time and grace (T6), confirming ones past
-	// their time (T7), oldest first.
+	// Expiring lists what the sweeper has to look at: reserved ones past their time and grace (T6), and confirming ones past
+	// their time (T7), oldest first, at most limit of each: a provider that is down must not hold up the reserved ones.
 	Expiring(ctx context.Context, limit int) ([]Reservation, error)
 
 	// Reservation returns a row, CodeNotFound if there is none.
@@ -63,14 +63,19 @@ type Batch struct {
 	Key   Key
 	Epoch int64
 	Jobs  []Job
-	// Drain is set by the rebuilder of this epoch alone: jobs of older epochs, decided while rebuilding and under any status.
+	// Drain is set by the rebuilder of this epoch alone: jobs of older epochs, decided while rebuilding and under any status. Their
+	// sequence numbers are not this epoch's and are not stored.
 	Drain bool
 }
 
 // Outbox are the rows that tell of each version of each reservation, written in the transaction that makes it.
 type Outbox interface {
-	// Unsent lists rows that a lane has not delivered, oldest first, of at least this age.
+	// Unsent lists rows that a lane has not delivered, oldest first, of at least this age; of LaneStock only those whose sku is not
+	// being rebuilt, so that one that waits does not hold up the others.
 	Unsent(ctx context.Context, lane Lane, age time.Duration, limit int) ([]Event, error)
+	// UnsentOf lists what LaneStock has not delivered of a key, rebuilt or not, in the order of ids and from after this one: what a
+	// rebuild applies after its load.
+	UnsentOf(ctx context.Context, key Key, after int64, limit int) ([]Event, error)
 	// Sent marks rows as delivered. For LaneStock only those whose sku still has the epoch that they went to, and is not being rebuilt.
 	Sent(ctx context.Context, lane Lane, epoch int64, ids []int64) error
 	// UnsentCount counts, for a key, what LaneStock has not delivered.
@@ -163,8 +168,9 @@ type Operations interface {
 	// CommitWithdrawal is the step in SQL of a withdrawal whose step in the Stock was made in this epoch. If the sku's epoch is
 	// another one meanwhile, the operation gets that one and is still begun: repeat the step in the Stock.
 	CommitWithdrawal(ctx context.Context, id string, epoch int64) (*Operation, error)
-	// FinishOperation ends an operation: OpDone, or OpRefused with a detail (a withdrawal that has not been committed).
-	FinishOperation(ctx context.Context, id string, state OperationState, detail string) error
+	// FinishOperation ends an operation. OpDone: one that is committed, or done already. OpRefused, with a detail: a withdrawal that
+	// has begun and was refused in this epoch; CodeStaleEpoch if it has another one meanwhile, in which it may have been done.
+	FinishOperation(ctx context.Context, id string, epoch int64, state OperationState, detail string) error
 	// OpenOperations lists those that are begun or committed, oldest first.
 	OpenOperations(ctx context.Context, limit int) ([]Operation, error)
 	// OperationsOf lists those of a key, newest first.

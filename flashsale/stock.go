@@ -83,7 +83,8 @@ const (
 // AdjustResult is what became of a top-up (delta above 0) or a withdrawal (below 0).
 type AdjustResult struct {
 	// Done tells that the units were added or taken away, now or by an earlier call with this id. If not, a withdrawal asked for
-	// more than Available, and nothing changed.
+	// more than Available, and nothing changed; it stays refused under its id in this epoch, so that whoever finishes the
+	// operation and whoever repeats its step have seen the same.
 	Done      bool
 	Available int64
 }
@@ -149,7 +150,7 @@ type Loader interface {
 	// pulled or not; dead letters are not in it.
 	Drain(ctx context.Context, key Key, epoch, older int64, after string, limit int) ([]Job, error)
 	// Load puts a part of a snapshot into the keys of the current epoch, as long as it is not loaded. The part with Last set
-	// makes the epoch live, with no status: nobody can reserve before Configure.
+	// makes the epoch live, with no status: until Configure Reserve's error is CodeRebuilding, not a refusal that would be final.
 	Load(ctx context.Context, key Key, epoch int64, part *LoadPart) error
 	// Drop removes what there is of an older epoch.
 	Drop(ctx context.Context, key Key, epoch, older int64) error

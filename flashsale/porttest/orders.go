@@ -234,6 +234,15 @@ func (g *Orders) Unsent(ctx context.Context, lane flashsale.Lane, age time.Durat
 	return r0, err
 }
 
+// UnsentOf asks the gate before and after.
+func (g *Orders) UnsentOf(ctx context.Context, key flashsale.Key, after int64, limit int) (r0 []flashsale.Event, err error) {
+	err = g.gate.pass(ctx, "orders.UnsentOf", func() (err error) {
+		r0, err = g.inner.UnsentOf(ctx, key, after, limit)
+		return err
+	})
+	return r0, err
+}
+
 // Sent asks the gate before and after.
 func (g *Orders) Sent(ctx context.Context, lane flashsale.Lane, epoch int64, ids []int64) error {
 	return g.gate.pass(ctx, "orders.Sent", func() error { return g.inner.Sent(ctx, lane, epoch, ids) })
@@ -290,8 +299,8 @@ func (g *Orders) CommitWithdrawal(ctx context.Context, id string, epoch int64) (
 }
 
 // FinishOperation asks the gate before and after.
-func (g *Orders) FinishOperation(ctx context.Context, id string, state flashsale.OperationState, detail string) error {
-	return g.gate.pass(ctx, "orders.FinishOperation", func() error { return g.inner.FinishOperation(ctx, id, state, detail) })
+func (g *Orders) FinishOperation(ctx context.Context, id string, epoch int64, state flashsale.OperationState, detail string) error {
+	return g.gate.pass(ctx, "orders.FinishOperation", func() error { return g.inner.FinishOperation(ctx, id, epoch, state, detail) })
 }
 
 // OpenOperations asks the gate before and after.
