@@ -12,7 +12,8 @@ import (
 type Stock interface {
 	// Reserve is T0. A refusal is an Answer; it leaves no trace.
 	Reserve(ctx context.Context, key Key, epoch int64, ask *Ask) (Answer, error)
-	// Apply follows SQL, and acknowledges jobs, in one step. Results come in the order of the effects.
+	// Apply follows SQL, and acknowledges jobs, in one step. Results come in the order of the effects. An entry that has ended does
+	// not change any more. Acknowledging what is not in the queue is fine.
 	Apply(ctx context.Context, key Key, epoch int64, effects []Effect, acks []string) ([]Applied, error)
 	// Adjust is the Stock's step of a top-up or withdrawal: once for each id.
 	Adjust(ctx context.Context, key Key, epoch int64, id string, delta int64) (AdjustResult, error)
@@ -21,7 +22,7 @@ type Stock interface {
 
 	// Find returns what the Stock knows of reservations; of one it does not know, an Entry in state None.
 	Find(ctx context.Context, key Key, epoch int64, rids []string) ([]Entry, error)
-	// Due returns pending reservations past their deadline, oldest first, at most limit.
+	// Due returns pending reservations past their deadline (it is not after the Stock's clock), oldest first, at most limit.
 	Due(ctx context.Context, key Key, epoch int64, limit int) ([]Entry, error)
 	// Entries walks through all reservations: about limit at a time, beginning with cursor "", until the next cursor is "". What
 	// does not change meanwhile is seen at least once.
@@ -35,10 +36,12 @@ type Stock interface {
 
 // Ask is a call of T0.
 type Ask struct {
-	RID      string
-	User     string
+	RID  string
+	User string
+	// Quantity is 1 to MaxTotal, else the error's code is CodeInvalidQuantity.
 	Quantity int64
-	// Body is a hash of what the caller asks for, at most 32 bytes: a known rid with another one is a conflict.
+	// Body is the hash of what the caller asks for ([BodyHash]), at most 32 bytes: a known rid with another one is a conflict, also if
+	// the rid came from SQL and the hash must be made of its entry.
 	Body string
 	// OnlyKnown asks for what is known alone: the token has expired. An unknown rid is refused with CodeTokenExpired.
 	OnlyKnown bool
@@ -123,14 +126,15 @@ type QueueView struct {
 // Queue is the consumer's side of what T0 appends to. The implementation of Stock has it.
 type Queue interface {
 	// Pull hands out jobs to a consumer, oldest first, at most max and at the rate of the settings, over all consumers together:
-	// those that another consumer has had for longer than reclaim come first. It does not wait.
+	// those that a consumer, the same or another, has had for longer than reclaim come first, and count towards the rate too. It
+	// does not wait.
 	Pull(ctx context.Context, key Key, epoch int64, consumer string, limit int, reclaim time.Duration) ([]Job, error)
 	// Bury moves a job to the dead letters, with a reason. Its reservation stays pending until the sweeper refuses it.
 	Bury(ctx context.Context, key Key, epoch int64, job *Job, reason string) error
 	// Dead lists dead letters, oldest first, at most limit.
 	Dead(ctx context.Context, key Key, epoch int64, limit int) ([]DeadJob, error)
-	// Revive puts dead letters back into the queue; those that are past their deadline, or not pending any more, are dropped. It
-	// returns how many were put back.
+	// Revive appends dead letters, by their IDs in Dead, to the queue again; those that are past their deadline, or not pending any
+	// more, are dropped. It returns how many were put back.
 	Revive(ctx context.Context, key Key, epoch int64, ids []string) (int, error)
 }
 
@@ -150,7 +154,8 @@ type Loader interface {
 	// pulled or not; dead letters are not in it.
 	Drain(ctx context.Context, key Key, epoch, older int64, after string, limit int) ([]Job, error)
 	// Load puts a part of a snapshot into the keys of the current epoch, as long as it is not loaded. The part with Last set
-	// makes the epoch live, with no status: until Configure Reserve's error is CodeRebuilding, not a refusal that would be final.
+	// makes the epoch live, with no status: until Configure Reserve's error is CodeRebuilding, not a refusal that would be final. Once
+	// it is loaded a part changes nothing and is fine: it is a repeated one.
 	Load(ctx context.Context, key Key, epoch int64, part *LoadPart) error
 	// Drop removes what there is of an older epoch.
 	Drop(ctx context.Context, key Key, epoch, older int64) error
