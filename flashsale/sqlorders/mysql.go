@@ -1,0 +1,128 @@
+package sqlorders
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"net"
+	"regexp"
+	"strconv"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+func connectMySQL(cfg Config) (*Orders, error) {
+	u, err := parseURL(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	port := u.Port()
+	if port == "" {
+		port = "3306"
+	}
+	config := mysql.NewConfig()
+	config.User = u.User.Username()
+	config.Passwd, _ = u.User.Password()
+	config.Net, config.Addr, config.DBName = "tcp", net.JoinHostPort(u.Hostname(), port), u.Path[1:]
+	for name, values := range u.Query() {
+		if name != "tls" || len(values) != 1 {
+			return nil, invalidf("sqlorders: Config.URL has the parameter %.40q; MySQL's only one is tls, once", name)
+		}
+		config.TLSConfig = values[0]
+	}
+	config.Timeout, config.Logger = cfg.Timeout, quiet{}
+	config.InterpolateParams = true // one round trip for a statement and not two
+	config.ClientFoundRows = true   // an UPDATE counts the rows that it found, as elsewhere
+	// The server must not hold locks for a client that has given up; InnoDB counts whole seconds.
+	config.Params = map[string]string{
+		"innodb_lock_wait_timeout": strconv.FormatInt(max(1, int64(cfg.Timeout.Seconds())), 10),
+		"sql_mode":                 "'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",
+		"time_zone":                "'+00:00'",
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, invalidf("sqlorders: the tls of Config.URL is %.40q; give true, skip-verify, preferred or false", config.TLSConfig)
+	}
+	return ofServer(cfg, mariadb(u.Host+u.Path), sql.OpenDB(readCommitted{connector})), nil
+}
+
+// readCommitted sets the level once for each connection, where BeginTx would for each transaction. The variable of that name is
+// another one in MySQL and in MariaDB; the statement is the same.
+type readCommitted struct{ driver.Connector }
+
+func (c readCommitted) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if e, ok := conn.(driver.ExecerContext); ok {
+		_, err = e.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil)
+	} else {
+		err = errors.New("the driver runs no statements")
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// quiet keeps the driver from printing: what it would say comes back as errors.
+type quiet struct{}
+
+func (quiet) Print(...any) {}
+
+func mariadb(where string) *dialect {
+	return &dialect{
+		name: "MySQL", where: where, migrations: "mysql",
+		// SYSDATE is the time at which it is evaluated, here after the lock; NOW that at which the statement began.
+		clock:       "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)",
+		lock:        "%s FOR UPDATE",
+		clockInLock: true,
+		excluded:    "VALUES(%s)",
+		onDuplicate: true,
+		maxParams:   16384, // far below 65535, and what fits into a packet
+		classify:    classifyMySQL,
+	}
+}
+
+var mysqlKey = regexp.MustCompile(`for key '([^']*)'$|CONSTRAINT .([\w.]+). failed|constraint '([^']*)' is violated`)
+
+// classifyMySQL goes by the numbers of MySQL and MariaDB.
+func classifyMySQL(err error) failure {
+	var e *mysql.MySQLError
+	if !errors.As(err, &e) {
+		if errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) {
+			return failure{kind: failLost}
+		}
+		return failure{kind: lostIfNetwork(err), hint: connectHint(err)}
+	}
+	switch e.Number {
+	case 1213, 1205, 1020: // deadlock, lock wait, changed since it was read
+		return failure{kind: failRetry}
+	case 1062, 1586:
+		return failure{kind: failDuplicate, what: mysqlConstraint(e.Message)}
+	case 3819, 4025, 1048, 1264, 1406, 1451, 1452, 1366: // checks, NULL, range, length, foreign keys, a value of another kind
+		return failure{kind: failConstraint, what: mysqlConstraint(e.Message)}
+	case 1290, 1836, 1792:
+		return failure{kind: failLost, hint: "it takes no writes: it is a replica, or read-only"}
+	case 1040, 1203, 1053, 1317, 1969, 3024, 1927, 2006, 2013, 1021, 1114, 1028, 1041: // connections, a stop, time-outs, disk, memory
+		return failure{kind: failLost}
+	case 1045, 1698:
+		return failure{kind: failRefused, hint: "it does not let this user in: check user and password"}
+	case 1049:
+		return failure{kind: failRefused, hint: "there is no such database; create it"}
+	case 1044, 1142, 1143, 1227, 1370:
+		return failure{kind: failRefused, hint: "the user lacks rights on the database: grant SELECT, INSERT, UPDATE, DELETE, and to set it up CREATE, ALTER, INDEX"}
+	}
+	return failure{}
+}
+
+// mysqlConstraint reads the name of a constraint out of a message, which else quotes values.
+func mysqlConstraint(message string) string {
+	if m := mysqlKey.FindStringSubmatch(message); m != nil {
+		return m[1] + m[2] + m[3]
+	}
+	return ""
+}

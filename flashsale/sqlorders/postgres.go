@@ -1,0 +1,86 @@
+package sqlorders
+
+import (
+	"errors"
+	"net"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+func connectPostgres(cfg Config) (*Orders, error) {
+	u, err := parseURL(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgx.ParseConfig(cfg.URL)
+	if err != nil { // the text of err may quote parts of the URL
+		return nil, invalidf("sqlorders: a parameter of Config.URL is none of PostgreSQL's, or has a value that it does not know")
+	}
+	config.ConnectTimeout = cfg.Timeout
+	// The server must not work, or hold locks, for a client that has given up.
+	millis := strconv.FormatInt(cfg.Timeout.Milliseconds(), 10)
+	for name, value := range map[string]string{
+		"statement_timeout": millis, "lock_timeout": millis,
+		"default_transaction_isolation": "read committed", "application_name": "headgate",
+	} {
+		if _, given := config.RuntimeParams[name]; !given {
+			config.RuntimeParams[name] = value
+		}
+	}
+	return ofServer(cfg, postgres(u.Host+u.Path), stdlib.OpenDB(*config)), nil
+}
+
+func postgres(where string) *dialect {
+	return &dialect{
+		name: "PostgreSQL", where: where, migrations: "postgres",
+		clock:    "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
+		numbered: true, arrays: true, returning: true,
+		// The clock is read outside of what waits for the lock: beside it, it would be read before.
+		lock:      "WITH locked AS MATERIALIZED (%s FOR UPDATE) SELECT %s, locked.* FROM locked",
+		excluded:  "excluded.%s",
+		maxParams: 65535,
+		classify:  classifyPostgres,
+	}
+}
+
+// classifyPostgres goes by SQLSTATE; what has none never came from the server.
+func classifyPostgres(err error) failure {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return failure{kind: lostIfNetwork(err), hint: connectHint(err)}
+	}
+	switch e.Code {
+	case "40001", "40P01", "55P03":
+		return failure{kind: failRetry}
+	case "23505":
+		return failure{kind: failDuplicate, what: e.ConstraintName}
+	case "25006":
+		return failure{kind: failLost, hint: "it takes no writes: it is a replica, or read-only"}
+	case "28P01", "28000":
+		return failure{kind: failRefused, hint: "it does not let this user in: check user and password"}
+	case "3D000":
+		return failure{kind: failRefused, hint: "there is no such database; create it"}
+	case "42501":
+		return failure{kind: failRefused, hint: "the user lacks rights: it must own the tables, or be granted them, and CREATE on the schema to set them up"}
+	}
+	switch e.Code[:2] {
+	case "23":
+		return failure{kind: failConstraint, what: e.ConstraintName}
+	case "08", "57", "53", "58": // connection, operator (a stop, a time-out), resources (connections, disk), system
+		return failure{kind: failLost}
+	}
+	return failure{}
+}
+
+func connectHint(err error) string {
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return "it cannot be reached: check host and port, and that it runs"
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return "its host is not known"
+	}
+	return ""
+}
