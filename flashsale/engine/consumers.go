@@ -1,11 +1,6 @@
 package engine
 
-import (
-	"sync"
-	"time"
-
-	"github.com/headgate-io/headgate/flashsale"
-)
+import "time"
 
 // Consumers says how jobs are decided.
 type Consumers struct {
@@ -15,7 +10,8 @@ type Consumers struct {
 	Batch int
 	// Reclaim is for how long a consumer may have a job before another takes it over. Default 5 s.
 	Reclaim time.Duration
-	// Idle is how long a worker waits that has found nothing and is not woken. Default 20 ms.
+	// Idle is how long workers wait before they look again at a sku that had nothing, unless they are woken: who reserves in this
+	// process wakes them. A sku that stays quiet is looked at ever less often, down to 25 times Idle. Default 20 ms.
 	Idle time.Duration
 }
 
@@ -39,11 +35,3 @@ func (c Consumers) withDefaults() Consumers {
 	}
 	return c
 }
-
-// wakers let whoever has appended a job wake a worker of its key in this process.
-type wakers struct {
-	mu sync.Mutex
-	of map[flashsale.Key]chan struct{}
-}
-
-func newWakers() *wakers { return &wakers{of: map[flashsale.Key]chan struct{}{}} }

@@ -38,6 +38,10 @@ type Config struct {
 	Logger *slog.Logger
 	// Observer is told what happens. Default: nobody.
 	Observer Observer
+	// TokenLife is how long an order token lives, at most flashsale.MaxTokenLife. Default 2 min.
+	TokenLife time.Duration
+	// MaxWaiting bounds the calls of Await at a time; more are refused as busy. Default 10,000.
+	MaxWaiting int
 	// Consumers says how jobs are decided.
 	Consumers Consumers
 	// Jobs says how often the sweeper and the others run.
@@ -52,8 +56,13 @@ type Engine struct {
 	payments flashsale.Payments
 	log      *slog.Logger
 	observer Observer
+	random   *lockedReader
 	skus     *skuCache
-	wake     *wakers
+	rows     *gather[string, *flashsale.Reservation]
+	entries  *gather[reservationID, entryAnswer]
+	waiters  *waiters
+	board    *board
+	measured *measures
 	running  sync.WaitGroup
 }
 
@@ -68,10 +77,14 @@ func New(cfg Config) (*Engine, error) {
 		return nil, missing("Keys")
 	}
 	cfg = cfg.withDefaults()
-	return &Engine{
+	e := &Engine{
 		cfg: cfg, stock: cfg.Stock, orders: cfg.Orders, payments: cfg.Payments, log: cfg.Logger, observer: cfg.Observer,
-		skus: newSKUCache(cfg.Orders), wake: newWakers(),
-	}, nil
+		random: &lockedReader{from: cfg.Rand}, skus: newSKUCache(cfg.Orders, cfg.Now), waiters: newWaiters(cfg.MaxWaiting),
+		board: newBoard(cfg.Consumers.Idle), measured: newMeasures(),
+	}
+	e.rows = newGather(lookups, lookupBatch, e.readRows)
+	e.entries = newGather(lookups, lookupBatch, e.readEntries)
+	return e, nil
 }
 
 func missing(field string) error {
@@ -95,6 +108,13 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Observer == nil {
 		c.Observer = nobody{}
+	}
+	if c.TokenLife <= 0 {
+		c.TokenLife = 2 * time.Minute
+	}
+	c.TokenLife = min(c.TokenLife, flashsale.MaxTokenLife)
+	if c.MaxWaiting <= 0 {
+		c.MaxWaiting = 10_000
 	}
 	c.Consumers = c.Consumers.withDefaults()
 	c.Jobs = c.Jobs.withDefaults()

@@ -3,58 +3,121 @@ package engine
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
 
-// maxSKUs bounds the cache.
-const maxSKUs = 10_000
+const (
+	// maxSKUs bounds the cache.
+	maxSKUs = 10_000
+	// skuAge is how old what the cache says of statuses and times may be.
+	skuAge = time.Second
+	// skuReads bounds how many look-ups of skus SQL has at a time, and skuBatch how many skus come with one.
+	skuReads, skuBatch = 4, 16
+)
 
 // skuCache keeps what SQL says of skus: what does not change, and the epoch, which is read again when the Stock says that it has
 // another.
 type skuCache struct {
 	orders flashsale.Orders
+	now    func() time.Time
+	reads  *gather[flashsale.Key, skuAnswer]
 	mu     sync.Mutex
-	known  map[flashsale.Key]*flashsale.SKUState
+	known  map[flashsale.Key]knownSKU
 }
 
-func newSKUCache(orders flashsale.Orders) *skuCache {
-	return &skuCache{orders: orders, known: map[flashsale.Key]*flashsale.SKUState{}}
+type knownSKU struct {
+	state *flashsale.SKUState
+	at    time.Time
+}
+
+type skuAnswer struct {
+	state *flashsale.SKUState
+	err   error
+}
+
+func newSKUCache(orders flashsale.Orders, now func() time.Time) *skuCache {
+	c := &skuCache{orders: orders, now: now, known: map[flashsale.Key]knownSKU{}}
+	c.reads = newGather(skuReads, skuBatch, c.ask)
+	return c
 }
 
 // get returns what is known of a sku, and asks SQL if nothing is. The state is shared: it must not be changed.
 func (c *skuCache) get(ctx context.Context, key flashsale.Key) (*flashsale.SKUState, error) {
-	c.mu.Lock()
-	s := c.known[key]
-	c.mu.Unlock()
-	if s != nil {
-		return s, nil
+	if known, ok := c.look(key); ok {
+		return known.state, nil
 	}
 	return c.read(ctx, key)
 }
 
-// read asks SQL.
-func (c *skuCache) read(ctx context.Context, key flashsale.Key) (*flashsale.SKUState, error) {
-	s, err := c.orders.SKU(ctx, key)
-	if err != nil {
-		c.forget(key)
-		return nil, err
+// fresh is get, of at most skuAge ago if SQL answers.
+func (c *skuCache) fresh(ctx context.Context, key flashsale.Key) (*flashsale.SKUState, error) {
+	known, ok := c.look(key)
+	if ok && c.now().Sub(known.at) < skuAge {
+		return known.state, nil
 	}
-	c.put(s)
-	return s, nil
+	s, err := c.read(ctx, key)
+	if err != nil && ok && !isUnknown(err) {
+		return known.state, nil
+	}
+	return s, err
 }
 
-// put keeps a state, unless a later epoch is known.
+func (c *skuCache) look(key flashsale.Key) (knownSKU, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, ok := c.known[key]
+	return known, ok
+}
+
+// read asks SQL, together with others who do.
+func (c *skuCache) read(ctx context.Context, key flashsale.Key) (*flashsale.SKUState, error) {
+	answer, _, err := c.reads.get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return answer.state, answer.err
+}
+
+func (c *skuCache) ask(ctx context.Context, keys []flashsale.Key) (map[flashsale.Key]skuAnswer, error) {
+	answers := make(map[flashsale.Key]skuAnswer, len(keys))
+	for _, key := range keys {
+		s, err := c.orders.SKU(ctx, key)
+		switch {
+		case err == nil:
+			c.put(s)
+		case isUnknown(err):
+			c.forget(key)
+		}
+		answers[key] = skuAnswer{s, err}
+	}
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx)
+	}
+	return answers, nil
+}
+
+// isUnknown reports whether SQL has answered that there is no such sku.
+func isUnknown(err error) bool {
+	switch flashsale.CodeOf(err) {
+	case flashsale.CodeUnknownSale, flashsale.CodeUnknownSKU, flashsale.CodeNotFound:
+		return true
+	}
+	return false
+}
+
+// put keeps a state, unless a later one is known.
 func (c *skuCache) put(s *flashsale.SKUState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.known[s.Key]; old != nil && (old.Epoch > s.Epoch || old.Epoch == s.Epoch && old.Settings.Version > s.Settings.Version) {
+	if old := c.known[s.Key].state; old != nil && (old.Epoch > s.Epoch || old.Epoch == s.Epoch && old.Settings.Version > s.Settings.Version) {
 		return
 	}
 	if len(c.known) >= maxSKUs {
 		clear(c.known)
 	}
-	c.known[s.Key] = s
+	c.known[s.Key] = knownSKU{s, c.now()}
 }
 
 func (c *skuCache) forget(key flashsale.Key) {
@@ -78,10 +141,14 @@ func (e *Engine) inEpoch(ctx context.Context, key flashsale.Key, f func(epoch in
 		return err
 	}
 	if s.Epoch == was || s.Rebuilding {
-		return &flashsale.Error{Code: flashsale.CodeRebuilding, Message: "the stock of " + key.String() + " is being loaded; ask again"}
+		return rebuilding(key)
 	}
 	if err = f(s.Epoch); flashsale.CodeOf(err) == flashsale.CodeStaleEpoch {
-		return &flashsale.Error{Code: flashsale.CodeRebuilding, Message: "the stock of " + key.String() + " is being loaded; ask again"}
+		return rebuilding(key)
 	}
 	return err
+}
+
+func rebuilding(key flashsale.Key) error {
+	return errorf(flashsale.CodeRebuilding, "the stock of %s is being loaded; ask again", key)
 }
