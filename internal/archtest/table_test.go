@@ -122,7 +122,7 @@ func table() []row {
 		{pkg: "limitertest/oracle", layer: 1, own: []string{root}, onlyTests: true, why: "the algorithms once more, in math/big, from the description alone"},
 		{pkg: "limitertest", layer: 2, own: []string{root, "testlang", "limitertest/oracle"}, libs: []string{"pgregory.net/rapid"}, onlyTests: true, why: "judges any Limiter"},
 		{pkg: "middleware/mwtest", layer: 2, own: []string{root, verdict, kept}, onlyTests: true, why: "judges any front"},
-		{pkg: "flashsale/stocktest", layer: 2, own: []string{root, "flashsale"}, onlyTests: true, why: "judges any stock"},
+		{pkg: "flashsale/stocktest", layer: 2, own: []string{root, "flashsale"}, libs: []string{"pgregory.net/rapid"}, onlyTests: true, why: "judges any stock"},
 		{pkg: "flashsale/porttest", layer: 2, own: []string{root, "flashsale"}, onlyTests: true, why: "puts the ports of a sale behind a gate that a test can close"},
 		{pkg: "flashsale/saletest", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of a whole sale on all its stores, while they fail"},
 		{pkg: "source/sourcetest", layer: 2, own: []string{"source"}, onlyTests: true, why: "judges any source"},
