@@ -100,7 +100,7 @@ func revives(d *desk) {
 	d.revive(0, dead[0].ID)
 	d.depth(2, 0, 1)
 	jobs := d.pulls("c2", 10, "c", "a")
-	if j := jobs[1]; j.User != "u-a" || j.Quantity != 1 || j.Seq != dead[0].Seq || !j.Deadline.Equal(start.Add(flashsale.PendingFor)) {
+	if j := jobs[1]; j.User != "u-a" || j.Quantity != 1 || j.Seq != dead[0].Seq || !j.Deadline.Equal(start().Add(flashsale.PendingFor)) {
 		d.Errorf("revived: %+v, dead: %+v", j, dead[0])
 	}
 	d.bury(jobs[1], "again") // it can die again

@@ -12,12 +12,12 @@ import (
 )
 
 // start is where virtual time begins.
-var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+func start() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
 // clock is virtual: it stands until it is moved.
 type clock struct{ passed atomic.Int64 }
 
-func (c *clock) now() time.Time          { return start.Add(time.Duration(c.passed.Load())) }
+func (c *clock) now() time.Time          { return start().Add(time.Duration(c.passed.Load())) }
 func (c *clock) advance(d time.Duration) { c.passed.Add(int64(d)) }
 
 // newKey names a sku that nobody else uses, in whatever store.
@@ -43,7 +43,7 @@ func newDesk(t *testing.T, open Open) *desk {
 	return &desk{
 		T: t, ctx: t.Context(), open: open, stock: open(t, c.now), clock: c, key: newKey(), epoch: 1,
 		settings: flashsale.Settings{
-			Version: 1, Status: flashsale.Open, OpensAt: start, ClosesAt: start.Add(100 * time.Hour), PurchaseLimit: 5, Rate: 1000,
+			Version: 1, Status: flashsale.Open, OpensAt: start(), ClosesAt: start().Add(100 * time.Hour), PurchaseLimit: 5, Rate: 1000,
 		},
 	}
 }

@@ -99,7 +99,7 @@ func notLoaded(d *desk) {
 	}
 	check()
 	d.load(flashsale.LoadPart{
-		Entries: []flashsale.Entry{{RID: "r1", User: "u1", Quantity: 1, State: flashsale.Reserved, Version: 1, At: start}},
+		Entries: []flashsale.Entry{{RID: "r1", User: "u1", Quantity: 1, State: flashsale.Reserved, Version: 1, At: start()}},
 		Buyers:  []flashsale.Buyer{{User: "u1", Quantity: 1, RIDs: []string{"r1"}}},
 	})
 	check()

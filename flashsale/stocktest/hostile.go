@@ -53,7 +53,7 @@ func anyUser(d *desk) {
 	for i, user := range all {
 		rid := fmt.Sprint("loaded", i)
 		d.load(flashsale.LoadPart{
-			Entries: []flashsale.Entry{{RID: rid, User: user, Quantity: 1, State: flashsale.Reserved, Version: 1, At: start}},
+			Entries: []flashsale.Entry{{RID: rid, User: user, Quantity: 1, State: flashsale.Reserved, Version: 1, At: start()}},
 			Buyers:  []flashsale.Buyer{{User: user, Quantity: 1, RIDs: []string{rid}}},
 		})
 	}

@@ -21,7 +21,7 @@ func loadTests() []test {
 // snapshot is of 100 units: 3 reserved, 2 confirming, 7 sold of which 3 are known.
 func snapshot() flashsale.LoadPart {
 	entry := func(rid, user string, quantity int64, state flashsale.State, version int64) flashsale.Entry {
-		return flashsale.Entry{RID: rid, User: user, Quantity: quantity, State: state, Version: version, At: start.Add(-time.Minute)}
+		return flashsale.Entry{RID: rid, User: user, Quantity: quantity, State: state, Version: version, At: start().Add(-time.Minute)}
 	}
 	return flashsale.LoadPart{
 		Entries: []flashsale.Entry{

@@ -114,7 +114,7 @@ func walks(d *desk) {
 }
 
 func walksWhileChanging(d *desk) {
-	d.settings.ClosesAt = start.Add(1000 * time.Hour)
+	d.settings.ClosesAt = start().Add(1000 * time.Hour)
 	d.sell(10_000)
 	for i := range 200 {
 		d.accept(fmt.Sprint("stay", i), fmt.Sprint("u", i), 1)
@@ -149,7 +149,7 @@ func (d *desk) forget(want int, rids ...string) {
 }
 
 func forgets(d *desk) {
-	d.settings.ClosesAt = start.Add(1000 * time.Hour)
+	d.settings.ClosesAt = start().Add(1000 * time.Hour)
 	d.settings.PurchaseLimit = 1
 	d.sell(100)
 	d.acceptAll("pending", "held", "sold", "expired", "rejected")

@@ -85,7 +85,7 @@ func versions(d *desk) {
 	}
 	seq := d.view().Seq
 	s := flashsale.Settings{
-		Version: 1 << 50, Status: flashsale.Paused, OpensAt: start.Add(-time.Hour), ClosesAt: start.Add(time.Microsecond * 3),
+		Version: 1 << 50, Status: flashsale.Paused, OpensAt: start().Add(-time.Hour), ClosesAt: start().Add(time.Microsecond * 3),
 		PurchaseLimit: flashsale.MaxPurchaseLimit, Rate: flashsale.MaxRate,
 	}
 	for range 2 {

@@ -172,7 +172,7 @@ func jobOfEnded(d *desk) {
 	job := d.pulls("c1", 10, "a")[0]
 	equal(d, "quantity", job.Quantity, 2)
 	equal(d, "user", job.User, "u1")
-	if job.Deadline.IsZero() || !job.Deadline.Equal(start.Add(flashsale.PendingFor)) {
+	if job.Deadline.IsZero() || !job.Deadline.Equal(start().Add(flashsale.PendingFor)) {
 		d.Errorf("the deadline of the job is %s", job.Deadline)
 	}
 	d.ack(job.ID)

@@ -41,7 +41,7 @@ func notOpenByStatus(d *desk) {
 
 func notOpenByTime(d *desk) {
 	d.sell(10)
-	d.set(func(s *flashsale.Settings) { s.OpensAt, s.ClosesAt = start.Add(time.Hour), start.Add(2*time.Hour) })
+	d.set(func(s *flashsale.Settings) { s.OpensAt, s.ClosesAt = start().Add(time.Hour), start().Add(2*time.Hour) })
 	early := func() {
 		d.Helper()
 		a := d.refuse(d.ask("r1", "u1", 1), flashsale.CodeNotOpen)
@@ -135,7 +135,7 @@ func refusalOrder(d *desk) {
 	d.refuse(again(), flashsale.CodeNotOpen)
 	d.set(func(s *flashsale.Settings) { s.Status, s.ClosesAt = flashsale.Open, d.clock.now() })
 	equal(d, "detail", d.refuse(again(), flashsale.CodeNotOpen).Detail, "ended")
-	d.set(func(s *flashsale.Settings) { s.ClosesAt = start.Add(time.Hour) })
+	d.set(func(s *flashsale.Settings) { s.ClosesAt = start().Add(time.Hour) })
 	d.refuse(again(), flashsale.CodeBusy)
 	d.apply(effect("first", "u1", 1, flashsale.Reserved, 1), flashsale.AppliedMoved)
 	d.refuse(again(), flashsale.CodePurchaseLimit)

@@ -121,7 +121,7 @@ func knownFirst(d *desk) {
 	}
 	d.set(func(s *flashsale.Settings) { s.Status, s.ClosesAt = flashsale.Open, d.clock.now() })
 	known() // ended
-	d.set(func(s *flashsale.Settings) { s.ClosesAt = start.Add(time.Hour) })
+	d.set(func(s *flashsale.Settings) { s.ClosesAt = start().Add(time.Hour) })
 	d.clock.advance(flashsale.PendingFor + time.Minute)
 	known() // busy, and past its own deadline
 }
