@@ -46,6 +46,8 @@ type Config struct {
 	Consumers Consumers
 	// Jobs says how often the sweeper and the others run.
 	Jobs Jobs
+	// Paying says how the provider is asked.
+	Paying Paying
 }
 
 // Engine runs sales. It is safe for concurrent use.
@@ -64,6 +66,7 @@ type Engine struct {
 	board    *board
 	measured *measures
 	running  sync.WaitGroup
+	paying   *paying
 }
 
 // New makes an engine that runs nothing yet: its methods work, and Run starts consumers and jobs.
@@ -80,7 +83,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, stock: cfg.Stock, orders: cfg.Orders, payments: cfg.Payments, log: cfg.Logger, observer: cfg.Observer,
 		random: &lockedReader{from: cfg.Rand}, skus: newSKUCache(cfg.Orders, cfg.Now), waiters: newWaiters(cfg.MaxWaiting),
-		board: newBoard(cfg.Consumers.Idle), measured: newMeasures(),
+		board: newBoard(cfg.Consumers.Idle), measured: newMeasures(), paying: newPaying(cfg.Observer),
 	}
 	e.rows = newGather(lookups, lookupBatch, e.readRows)
 	e.entries = newGather(lookups, lookupBatch, e.readEntries)
@@ -118,5 +121,6 @@ func (c Config) withDefaults() Config {
 	}
 	c.Consumers = c.Consumers.withDefaults()
 	c.Jobs = c.Jobs.withDefaults()
+	c.Paying = c.Paying.withDefaults()
 	return c
 }
