@@ -181,38 +181,88 @@ func (m *match) here(ctx context.Context, pay *flashsale.Payment) error {
 	return m.compare(ctx, p, pay)
 }
 
-// compare holds a payment against what the provider has, and repairs what can be.
-func (m *match) compare(ctx context.Context, p *flashsale.ProviderPayment, pay *flashsale.Payment) error {
-	charged := p.Status == flashsale.PayCaptured
-	applied := pay.State == flashsale.PaymentCaptured && pay.AppliedTo != ""
-	detail := fmt.Sprintf("the provider has it as %s of %d %s, and here it is %s of %d %s", p.Status, p.Amount, p.Currency, pay.State, pay.Amount, pay.Currency)
-	switch {
-	case pay.State == flashsale.PaymentCaptured && charged && differs(p, pay) != "":
-		m.differ(AmountDiffers, pay, "", detail)
-	case applied && charged:
-	case applied && p.Status == flashsale.PayRefunded:
-		m.differ(RefundedThere, pay, "", detail)
-	case hadMoney(pay.State) && !charged && p.Status != flashsale.PayRefunded:
-		m.differ(NotCapturedThere, pay, "", detail)
-	case pay.State == flashsale.PaymentRefunded && charged:
-		return m.repair(ctx, pay, detail, m.e.refund)
-	case pay.State == flashsale.PaymentRefunding && charged,
-		pay.State == flashsale.PaymentCaptured && charged:
-		return m.repair(ctx, pay, detail, m.carryOn)
-	case pay.State == flashsale.PaymentLive && p.Status != flashsale.PayOpen,
-		charged, // what is void or has failed here
-		p.Status == flashsale.PayRefunded && pay.State != flashsale.PaymentRefunded:
-		return m.repair(ctx, pay, detail, func(ctx context.Context, _ *flashsale.Payment) (bool, error) {
-			_, err := m.e.outcome(ctx, "", p)
-			return err == nil, err
-		})
+// remedy is what ends a difference, if anything does.
+type remedy uint8
+
+const (
+	agreed      remedy = iota
+	report             // nothing does: somebody has to look
+	takeWord           // the provider has decided, and nobody here has heard of it
+	goOn               // T8 or a refund is owed
+	refundAgain        // it counts as refunded here, and is not
+)
+
+// judge holds a payment against what the provider has.
+func judge(p *flashsale.ProviderPayment, pay *flashsale.Payment) (remedy, DifferenceKind) {
+	charged, refunded := p.Status == flashsale.PayCaptured, p.Status == flashsale.PayRefunded
+	switch pay.State {
+	case flashsale.PaymentLive:
+		return when(p.Status != flashsale.PayOpen, takeWord), ""
+	case flashsale.PaymentVoid, flashsale.PaymentFailed:
+		return when(charged || refunded, takeWord), ""
 	}
-	return nil
+	if !charged && !refunded {
+		return report, NotCapturedThere
+	}
+	switch pay.State {
+	case flashsale.PaymentRefunding:
+		if refunded {
+			return takeWord, ""
+		}
+		return goOn, ""
+	case flashsale.PaymentRefunded:
+		return when(charged, refundAgain), ""
+	}
+	return judgeCaptured(p, pay)
 }
 
-// hadMoney reports whether a payment in this state was captured at some time.
-func hadMoney(s flashsale.PaymentState) bool {
-	return s == flashsale.PaymentCaptured || s == flashsale.PaymentRefunding || s == flashsale.PaymentRefunded
+// judgeCaptured is judge for one that is captured here, and charged or refunded there.
+func judgeCaptured(p *flashsale.ProviderPayment, pay *flashsale.Payment) (remedy, DifferenceKind) {
+	applied := pay.AppliedTo != ""
+	switch {
+	case p.Status == flashsale.PayRefunded && applied:
+		return report, RefundedThere
+	case p.Status == flashsale.PayRefunded:
+		return takeWord, ""
+	case differs(p, pay) != "":
+		return report, AmountDiffers
+	}
+	return when(!applied, goOn), ""
+}
+
+func when(differs bool, r remedy) remedy {
+	if differs {
+		return r
+	}
+	return agreed
+}
+
+// compare holds a payment against what the provider has, and repairs what can be. If that fails, it remains a difference; what only
+// waits is none.
+func (m *match) compare(ctx context.Context, p *flashsale.ProviderPayment, pay *flashsale.Payment) error {
+	r, kind := judge(p, pay)
+	moved, err := false, error(nil)
+	switch r {
+	case takeWord:
+		err = m.e.outcome(ctx, "", p)
+		moved = err == nil
+	case goOn:
+		moved, err = m.carryOn(ctx, pay)
+	case refundAgain:
+		moved, err = m.e.refund(ctx, pay)
+	}
+	detail := fmt.Sprintf("the provider has it as %s, %d %s, and here it is %s, %d %s", p.Status, p.Amount, p.Currency, pay.State, pay.Amount, pay.Currency)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		m.differ(NotRepaired, pay, "", detail+": "+err.Error())
+	case r == report:
+		m.differ(kind, pay, "", detail)
+	case moved:
+		m.report.Repaired++
+	}
+	return nil
 }
 
 func (m *match) carryOn(ctx context.Context, pay *flashsale.Payment) (bool, error) {
@@ -221,20 +271,6 @@ func (m *match) carryOn(ctx context.Context, pay *flashsale.Payment) (bool, erro
 		return false, err
 	}
 	return m.e.carryOn(ctx, pay, row)
-}
-
-// repair does what ends a difference. If that fails, it remains one; what only waits is none.
-func (m *match) repair(ctx context.Context, pay *flashsale.Payment, detail string, do func(context.Context, *flashsale.Payment) (bool, error)) error {
-	moved, err := do(ctx, pay)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		m.differ(NotRepaired, pay, "", detail+": "+err.Error())
-	case moved:
-		m.report.Repaired++
-	}
-	return nil
 }
 
 // paid compares orders, reservations, ledger and payments.

@@ -61,7 +61,7 @@ func (e *Engine) payOnce(ctx context.Context, rid, user string) (answer PayAnswe
 		answer.URL = p.URL
 		return answer, false, nil
 	}
-	if _, err := e.outcome(ctx, "", p); err != nil {
+	if err := e.outcome(ctx, "", p); err != nil {
 		return answer, false, err
 	}
 	if row, err = e.orders.Reservation(ctx, rid); err != nil {
@@ -167,8 +167,7 @@ func (e *Engine) endLive(ctx context.Context, pay *flashsale.Payment, row *flash
 	if p.Status == flashsale.PayOpen {
 		return p.Status, nil
 	}
-	_, err = e.outcome(ctx, "", p)
-	return p.Status, err
+	return p.Status, e.outcome(ctx, "", p)
 }
 
 // settleOverdue is T7: the time of a reservation is over while its payment is under way. The payment is void at the provider first, and

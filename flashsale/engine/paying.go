@@ -19,7 +19,7 @@ type Paying struct {
 	// Batch is how many payments of each state (live, captured and not applied, to be refunded) one poll looks at. The next poll goes on
 	// after them. Default 500.
 	Batch int
-	// Parallel is how many of them it looks at at a time. Default 8; at 1 it starts no goroutine.
+	// Parallel is how many of them are looked at together. Default 8; at 1 it starts no goroutine.
 	Parallel int
 }
 
@@ -160,10 +160,10 @@ func (e *Engine) void(ctx context.Context, pay *flashsale.Payment, r *flashsale.
 }
 
 // outcome takes what the provider has said, and does at once what follows from it. What fails of that, the poller does.
-func (e *Engine) outcome(ctx context.Context, eventID string, p *flashsale.ProviderPayment) (*flashsale.PaymentOutcome, error) {
+func (e *Engine) outcome(ctx context.Context, eventID string, p *flashsale.ProviderPayment) error {
 	out, err := e.orders.Outcome(ctx, eventID, p)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	e.followStock(ctx, out, "")
 	if out.Payment.State == flashsale.PaymentRefunding {
@@ -172,7 +172,7 @@ func (e *Engine) outcome(ctx context.Context, eventID string, p *flashsale.Provi
 	if _, err := e.carryOn(ctx, &out.Payment, &out.Reservation); err != nil {
 		e.logLater(ctx, &out.Payment, err)
 	}
-	return out, nil
+	return nil
 }
 
 // carryOn does what a payment still needs by what SQL says of it: T8, or its refund. It reports whether anything has moved.

@@ -161,7 +161,7 @@ func (e *Engine) askFor(ctx context.Context, pay *flashsale.Payment, row *flashs
 	if err != nil || p.Status == flashsale.PayOpen {
 		return made && err == nil, err
 	}
-	_, err = e.outcome(ctx, "", p)
+	err = e.outcome(ctx, "", p)
 	return err == nil, err
 }
 

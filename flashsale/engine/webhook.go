@@ -52,8 +52,7 @@ func (e *Engine) Webhook(ctx context.Context, header map[string][]string, body [
 			return err
 		}
 	}
-	_, err = e.outcome(ctx, event.ID, said)
-	return err
+	return e.outcome(ctx, event.ID, said)
 }
 
 // askAgain asks the provider whether an amount or currency that nobody asked for is true. If it is, that is what has to be taken.
