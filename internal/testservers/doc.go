@@ -1,5 +1,5 @@
-// Package testservers starts real servers for tests: Redis alone, under Sentinel and as a Cluster, and nginx. Every server
-// runs on free ports of the loopback in a folder of its own, and is ended by its handle when the test ends; on Linux it
+// Package testservers starts real servers for tests: Redis alone, under Sentinel and as a Cluster, PostgreSQL, MariaDB, and
+// nginx. Every server runs on free ports of the loopback in a folder of its own, and is ended by its handle when the test ends; on Linux it
 // also dies with the test process. No server here leaves a goroutine behind, so a leak check needs no exceptions.
 //
 //	func TestTake(t *testing.T) {

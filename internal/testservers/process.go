@@ -22,6 +22,8 @@ type Command struct {
 	// Gentle programs have children that they end themselves: when the test process dies they are asked to end (SIGTERM)
 	// where others are killed.
 	Gentle bool
+	// account runs the program as another user, where the test runs as root; see unprivileged.
+	account string
 }
 
 // Process is a running program. Its methods are safe for concurrent use. It is ended by its handle, with its process
@@ -80,6 +82,9 @@ func startProcess(c Command) (*Process, error) {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.Dir, log, log
 	cmd.Env = append(os.Environ(), c.Env...)
 	cmd.SysProcAttr = processAttributes(c.Gentle)
+	if err := runAs(cmd.SysProcAttr, c.account); err != nil {
+		return nil, err
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("testservers: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"sync"
 )
@@ -26,7 +27,13 @@ const installCommand = "scripts/install-test-deps.sh"
 // Need returns the path of a server's program. Where it is missing it skips the test, or fails it if CI=true.
 func Need(tb TB, program string) string {
 	tb.Helper()
-	path, err := lookPath(program)
+	return need(tb, program)
+}
+
+// need is Need for a program that may also lie in other folders.
+func need(tb TB, program string, folders ...string) string {
+	tb.Helper()
+	path, err := lookPath(program, folders...)
 	switch {
 	case err == nil:
 		return path
@@ -39,13 +46,13 @@ func Need(tb TB, program string) string {
 }
 
 // lookPath also looks where daemons lie, which is not on every user's PATH.
-func lookPath(program string) (string, error) {
+func lookPath(program string, folders ...string) (string, error) {
 	path, err := exec.LookPath(program)
-	for _, dir := range []string{"/usr/sbin/", "/usr/local/sbin/"} {
+	for _, dir := range append([]string{"/usr/sbin", "/usr/local/sbin"}, folders...) {
 		if err == nil {
 			break
 		}
-		path, err = exec.LookPath(dir + program)
+		path, err = exec.LookPath(filepath.Join(dir, program))
 	}
 	return path, err
 }
