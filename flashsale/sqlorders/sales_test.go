@@ -145,7 +145,7 @@ func TestSKUsThatAreClosedAndQuietAreLeftOut(t *testing.T) {
 			set  string
 			want int
 		}{
-			{"changed_at = ?", 2},                                            // not closed
+			{"changed_at = ?", 2}, // not closed
 			{"changed_at = ?, status = 'closed', reserved = 1", 2},           // not at rest
 			{"changed_at = ?, status = 'closed', reserved = 0", 1},           // both
 			{"changed_at = ? + 4000000000, status = 'closed'", 2},            // changed less than 24 h ago
