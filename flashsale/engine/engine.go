@@ -67,6 +67,7 @@ type Engine struct {
 	measured *measures
 	running  sync.WaitGroup
 	paying   *paying
+	care     *care
 }
 
 // New makes an engine that runs nothing yet: its methods work, and Run starts consumers and jobs.
@@ -83,7 +84,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, stock: cfg.Stock, orders: cfg.Orders, payments: cfg.Payments, log: cfg.Logger, observer: cfg.Observer,
 		random: &lockedReader{from: cfg.Rand}, skus: newSKUCache(cfg.Orders, cfg.Now), waiters: newWaiters(cfg.MaxWaiting),
-		board: newBoard(cfg.Consumers.Idle), measured: newMeasures(), paying: newPaying(cfg.Observer),
+		board: newBoard(cfg.Consumers.Idle), measured: newMeasures(), paying: newPaying(cfg.Observer), care: newCare(),
 	}
 	e.rows = newGather(lookups, lookupBatch, e.readRows)
 	e.entries = newGather(lookups, lookupBatch, e.readEntries)

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
@@ -29,7 +32,105 @@ func (j Jobs) withDefaults() Jobs {
 	return j
 }
 
-// lost notes that the Stock of a key has lost data in an epoch; the watcher begins a rebuild.
+// care is what the jobs of one engine remember. All of it can be lost: what matters is in SQL.
+type care struct {
+	started atomic.Bool
+	// holders counts the leases asked for, so that two users of one lease in this process are two holders.
+	holders atomic.Int64
+	// watchNow wakes the watcher before its time.
+	watchNow chan struct{}
+
+	mu sync.Mutex
+	// losses are the epochs in which the Stock was seen to have lost data; at most one for each key.
+	losses map[flashsale.Key]int64
+	// walks say where walks through reservations of the Stock go on that are too long for one pass.
+	walks map[walkOf]walk
+	// drifts are the differences that the last reconciliation found.
+	drifts map[flashsale.Key]Drift
+	passes int64
+	report *ReconcileReport
+}
+
+// walkOf names a walk by who makes it.
+type walkOf struct {
+	by  string
+	key flashsale.Key
+}
+
+type walk struct {
+	epoch  int64
+	cursor string
+}
+
+func newCare() *care {
+	return &care{
+		watchNow: make(chan struct{}, 1),
+		losses:   map[flashsale.Key]int64{}, walks: map[walkOf]walk{}, drifts: map[flashsale.Key]Drift{},
+	}
+}
+
+// lost notes that the Stock of a key has lost data in an epoch, and wakes the watcher, who begins a rebuild unless the epoch is over.
 func (e *Engine) lost(key flashsale.Key, epoch int64, why string) {
+	e.care.mu.Lock()
+	known := e.care.losses[key] >= epoch
+	if !known {
+		e.care.losses[key] = epoch
+	}
+	e.care.mu.Unlock()
+	if known {
+		return
+	}
+	e.log.Error("the stock has lost data and is rebuilt from SQL", slog.String("sku", key.String()), slog.Int64("epoch", epoch), slog.String("why", why))
 	e.observer.Alarm(AlarmLost, key.String(), true, float64(epoch), why)
+	e.wakeWatcher()
+}
+
+// wakeWatcher lets the watcher look before its time, if it runs in this process.
+func (e *Engine) wakeWatcher() {
+	select {
+	case e.care.watchNow <- struct{}{}:
+	default:
+	}
+}
+
+// lostIn reports whether a loss was noticed in this epoch of a key.
+func (e *Engine) lostIn(key flashsale.Key, epoch int64) bool {
+	e.care.mu.Lock()
+	defer e.care.mu.Unlock()
+	return e.care.losses[key] == epoch && epoch != 0
+}
+
+// rebuilt forgets losses of epochs before this one.
+func (e *Engine) rebuilt(key flashsale.Key, epoch int64) {
+	e.care.mu.Lock()
+	again := e.care.losses[key] >= epoch
+	if !again {
+		delete(e.care.losses, key)
+	}
+	delete(e.care.drifts, key)
+	e.care.mu.Unlock()
+	if !again {
+		e.observer.Alarm(AlarmLost, key.String(), false, float64(epoch), "rebuilt")
+	}
+}
+
+// walked returns where a walk in an epoch goes on.
+func (c *care) walked(by string, key flashsale.Key, epoch int64) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := c.walks[walkOf{by, key}]; w.epoch == epoch {
+		return w.cursor
+	}
+	return ""
+}
+
+// walkOn keeps where a walk goes on; "" is at its beginning.
+func (c *care) walkOn(by string, key flashsale.Key, epoch int64, cursor string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cursor == "" || len(c.walks) >= maxSKUs {
+		delete(c.walks, walkOf{by, key})
+		return
+	}
+	c.walks[walkOf{by, key}] = walk{epoch: epoch, cursor: cursor}
 }

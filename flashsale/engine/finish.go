@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/headgate-io/headgate/flashsale"
+)
+
+// finishOperations takes operations further that somebody has begun and not finished.
+func (e *Engine) finishOperations(ctx context.Context) (did int, err error) {
+	ops, err := e.orders.OpenOperations(ctx, openOps)
+	if err != nil {
+		return 0, err
+	}
+	var errs []error
+	for i := range ops {
+		op, err := e.finish(ctx, &ops[i])
+		switch {
+		case isEpoch(err):
+		case err != nil:
+			errs = append(errs, fmt.Errorf("the operation %s of %s: %w", ops[i].ID, ops[i].Key, err))
+		case op.State != ops[i].State:
+			did++
+			e.log.Info("an operation is finished that was left open", slog.String("operation", op.ID), slog.String("state", string(op.State)))
+		}
+	}
+	return did, errors.Join(errs...)
+}
+
+// finish takes an operation to its end. It can be repeated, by anybody, from any step.
+func (e *Engine) finish(ctx context.Context, op *flashsale.Operation) (*flashsale.Operation, error) {
+	switch {
+	case op.State != flashsale.OpBegun && op.State != flashsale.OpCommitted:
+		return op, nil
+	case op.Kind == flashsale.OpWithdraw && op.State == flashsale.OpBegun:
+		return e.withdraw(ctx, op)
+	case op.Kind == flashsale.OpTopUp:
+		return e.topUp(ctx, op)
+	case op.Kind == flashsale.OpStatus || op.Kind == flashsale.OpRate:
+		if err := e.configure(ctx, op.Key); err != nil {
+			return nil, err
+		}
+	}
+	return e.end(ctx, op, flashsale.OpDone, "")
+}
+
+func (e *Engine) end(ctx context.Context, op *flashsale.Operation, state flashsale.OperationState, detail string) (*flashsale.Operation, error) {
+	if err := e.orders.FinishOperation(ctx, op.ID, op.Epoch, state, detail); err != nil {
+		return nil, err
+	}
+	ended := *op
+	ended.State, ended.Detail = state, detail
+	return &ended, nil
+}
+
+// topUp adds units to the Stock that SQL has already. A rebuild loads them with SQL's total, and the ids of those that are not done
+// with it, so that they are not added twice. So the step must not be made in an epoch whose snapshot may have found it done: the
+// operation is read again, and must still be open, after the epoch was seen to be loaded.
+func (e *Engine) topUp(ctx context.Context, op *flashsale.Operation) (*flashsale.Operation, error) {
+	s, err := e.readSKU(ctx, op.Key)
+	if err != nil {
+		return nil, err
+	}
+	if s.Rebuilding {
+		return nil, &flashsale.Error{Code: flashsale.CodeRebuilding, Message: "the stock of " + op.Key.String() + " is being loaded; the units are added to it then"}
+	}
+	op, err = e.orders.BeginOperation(ctx, asBegun(op))
+	if err != nil || op.State != flashsale.OpCommitted {
+		return op, err
+	}
+	if _, err := e.stock.Adjust(ctx, op.Key, s.Epoch, op.ID, op.Delta); err != nil {
+		return nil, err
+	}
+	return e.end(ctx, op, flashsale.OpDone, "")
+}
+
+// asBegun is an operation as it was when it was begun: by which SQL knows it again.
+func asBegun(op *flashsale.Operation) *flashsale.Operation {
+	return &flashsale.Operation{ID: op.ID, Key: op.Key, Kind: op.Kind, Delta: op.Delta, Status: op.Status, Rate: op.Rate, Reason: op.Reason, By: op.By}
+}
+
+// withdraw takes units from the Stock, then from SQL, both in the epoch that the operation has. If that is over, what was taken in it
+// is gone with it: SQL gives the operation the present one, and the step in the Stock is made again.
+func (e *Engine) withdraw(ctx context.Context, op *flashsale.Operation) (*flashsale.Operation, error) {
+	for op.State == flashsale.OpBegun {
+		result, err := e.stock.Adjust(ctx, op.Key, op.Epoch, op.ID, -op.Delta)
+		switch {
+		case flashsale.CodeOf(err) == flashsale.CodeStaleEpoch:
+			if err := e.epochIsOver(ctx, op); err != nil {
+				return nil, err
+			}
+		case err != nil:
+			return nil, err
+		case !result.Done:
+			return e.end(ctx, op, flashsale.OpRefused, fmt.Sprintf("%d units were asked for and %d are available", op.Delta, result.Available))
+		}
+		was := op.Epoch
+		if op, err = e.orders.CommitWithdrawal(ctx, op.ID, was); err != nil {
+			return nil, err
+		}
+		if op.State == flashsale.OpBegun && op.Epoch <= was {
+			return nil, &flashsale.Error{Code: flashsale.CodeInternal, Message: "the withdrawal " + op.ID + " was neither committed nor given a later epoch"}
+		}
+	}
+	if op.State != flashsale.OpCommitted {
+		return op, nil
+	}
+	return e.end(ctx, op, flashsale.OpDone, "")
+}
+
+// epochIsOver makes sure that SQL is past the epoch of a withdrawal whose step in the Stock was not made: only then does
+// CommitWithdrawal not commit it. If it is not, the Stock has lost its epoch, and the watcher will see.
+func (e *Engine) epochIsOver(ctx context.Context, op *flashsale.Operation) error {
+	s, err := e.readSKU(ctx, op.Key)
+	if err != nil {
+		return err
+	}
+	if s.Epoch > op.Epoch {
+		return nil
+	}
+	return &flashsale.Error{Code: flashsale.CodeRebuilding, Message: "the stock of " + op.Key.String() + " is not at SQL's epoch; the units are taken when it is loaded"}
+}

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/headgate-io/headgate/flashsale"
+)
+
+// rebuildLease is the lease of whoever rebuilds, and atATime how many keys that one rebuilds at a time.
+const (
+	rebuildLease = "sale/rebuild"
+	atATime      = 4
+)
+
+// WatchOnce looks at every key for a loss of the Stock, which it rebuilds if no other instance does, and for settings that the Stock
+// does not have yet. It returns for how many keys there was something to do.
+func (e *Engine) WatchOnce(ctx context.Context) (int, error) {
+	skus, err := e.orders.SKUs(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var lossy []flashsale.Key
+	var errs []error
+	did := 0
+	for i := range skus {
+		s := &skus[i]
+		e.skus.put(s)
+		v, err := e.stock.View(ctx, s.Key)
+		if flashsale.CodeOf(err) == flashsale.CodeUnavailable {
+			// The others would wait for the same store.
+			errs = append(errs, err)
+			break
+		}
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case e.lossOf(s, &v) != "":
+			lossy = append(lossy, s.Key)
+		case v.Settings.Version < s.Settings.Version:
+			did++
+			errs = append(errs, e.configure(ctx, s.Key))
+		}
+	}
+	if len(lossy) > 0 {
+		errs = append(errs, e.rebuildLossy(ctx, lossy))
+	}
+	return did + len(lossy), errors.Join(errs...)
+}
+
+// lossOf says what tells of a loss, "" if nothing does. The state was read before the view: all that is compared only grows, so
+// that what the Stock has less of than SQL had before is lost.
+func (e *Engine) lossOf(s *flashsale.SKUState, v *flashsale.StockView) string {
+	switch {
+	case s.Rebuilding:
+		return "it is not loaded: a new sale, or a rebuild that has not ended"
+	case v.Epoch == 0:
+		return "there is nothing in the store"
+	case v.Epoch < s.Epoch:
+		return fmt.Sprintf("the store is at epoch %d, SQL at %d", v.Epoch, s.Epoch)
+	case v.Epoch > s.Epoch:
+		return fmt.Sprintf("the store is at epoch %d, which SQL, at %d, does not know of", v.Epoch, s.Epoch)
+	case !v.Loaded:
+		return "the keys of its epoch are missing"
+	case v.Run != s.StoreRun:
+		return "the store has started anew, or is another one"
+	case v.Seq < s.Seq:
+		return fmt.Sprintf("the store is at sequence number %d, and SQL has seen %d", v.Seq, s.Seq)
+	case e.lostIn(s.Key, s.Epoch):
+		return "an effect or a comparison has found it"
+	}
+	return ""
+}
+
+// rebuildLossy rebuilds keys under the lease; if another instance has it, that one does.
+func (e *Engine) rebuildLossy(ctx context.Context, keys []flashsale.Key) error {
+	_, err := e.underLease(ctx, rebuildLease, func(ctx context.Context, fence int64) error {
+		return each(keys, atATime, func(key flashsale.Key) error {
+			return e.shielded("the rebuild of "+key.String(), func() error { return e.rebuildIfLost(ctx, key, fence) })
+		})
+	})
+	return err
+}
+
+// rebuildIfLost looks again, now that nobody else rebuilds: whoever had the lease before may have done it.
+func (e *Engine) rebuildIfLost(ctx context.Context, key flashsale.Key, fence int64) error {
+	s, err := e.readSKU(ctx, key)
+	if err != nil {
+		return err
+	}
+	v, err := e.stock.View(ctx, key)
+	if err != nil {
+		return err
+	}
+	why := e.lossOf(s, &v)
+	if why == "" {
+		return nil
+	}
+	e.log.Warn("the stock of a sku is loaded from SQL", slog.String("sku", key.String()), slog.Int64("epoch", s.Epoch), slog.String("why", why))
+	_, err = e.RebuildOnce(ctx, key, fence)
+	return err
+}
+
+// configure brings the settings that SQL has now to the Stock.
+func (e *Engine) configure(ctx context.Context, key flashsale.Key) error {
+	s, err := e.readSKU(ctx, key)
+	if err != nil {
+		return err
+	}
+	if s.Rebuilding {
+		return &flashsale.Error{Code: flashsale.CodeRebuilding, Message: "the stock of " + key.String() + " is being loaded; it gets its settings then"}
+	}
+	return e.stock.Configure(ctx, key, s.Epoch, &s.Settings)
+}
+
+// each calls f for all items, at most limit at a time, and returns all errors.
+func each[T any](items []T, limit int, f func(T) error) error {
+	errs := make([]error, len(items))
+	places := make(chan struct{}, limit)
+	var wg sync.WaitGroup
+	for i := range items {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			errs[i] = f(items[i])
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
