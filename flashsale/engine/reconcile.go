@@ -172,21 +172,6 @@ func (k *reconciliation) compare(ctx context.Context, page []flashsale.Entry) er
 	return err
 }
 
-func (k *reconciliation) rowsOf(ctx context.Context, rids []string) (map[string]*flashsale.Reservation, error) {
-	if len(rids) == 0 {
-		return nil, nil
-	}
-	rows, err := k.orders.Reservations(ctx, rids)
-	if err != nil {
-		return nil, err
-	}
-	of := make(map[string]*flashsale.Reservation, len(rows))
-	for i := range rows {
-		of[rows[i].RID] = &rows[i]
-	}
-	return of, nil
-}
-
 // looseEnds compares the counters, and looks from SQL to the Stock if they are a reason to, or if it is time.
 func (k *reconciliation) looseEnds(ctx context.Context, deep bool) error {
 	s, err := k.stand(ctx, k.sku.Key)

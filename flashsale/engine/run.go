@@ -9,9 +9,12 @@ import (
 	"github.com/headgate-io/headgate/flashsale"
 )
 
+// leasePrefix is what the leases of jobs begin with.
+const leasePrefix = "sale/"
+
 // job is something that one of all instances does, again and again.
 type job struct {
-	// name is that of its lease, after "sale/".
+	// name is that of its lease, after leasePrefix.
 	name  string
 	every time.Duration
 	once  func(ctx context.Context) (int, error)
@@ -36,6 +39,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		return &flashsale.Error{Code: flashsale.CodeInvalidState, Message: "engine: it runs already; end that Run first, or make another engine"}
 	}
 	defer e.care.started.Store(false)
+	e.running.Go(func() { e.runConsumers(ctx) })
 	for _, j := range e.jobs() {
 		e.running.Go(func() { e.runJob(ctx, &j) })
 	}
@@ -50,7 +54,7 @@ func (e *Engine) runJob(ctx context.Context, j *job) {
 	again := time.NewTicker(e.cfg.Jobs.Lease / 3)
 	defer again.Stop()
 	for ctx.Err() == nil {
-		_, err := e.underLease(ctx, "sale/"+j.name, func(ctx context.Context, _ int64) error {
+		_, err := e.underLease(ctx, leasePrefix+j.name, func(ctx context.Context, _ int64) error {
 			e.repeat(ctx, j)
 			return nil
 		})

@@ -100,3 +100,19 @@ func (e *Engine) Quiescent(ctx context.Context, key flashsale.Key) (quiet bool, 
 	what = s.underWay()
 	return what == "", what, nil
 }
+
+// rowsOf returns the rows that SQL has of these rids.
+func (e *Engine) rowsOf(ctx context.Context, rids []string) (map[string]*flashsale.Reservation, error) {
+	if len(rids) == 0 {
+		return nil, nil
+	}
+	rows, err := e.orders.Reservations(ctx, rids)
+	if err != nil {
+		return nil, err
+	}
+	of := make(map[string]*flashsale.Reservation, len(rows))
+	for i := range rows {
+		of[rows[i].RID] = &rows[i]
+	}
+	return of, nil
+}

@@ -12,7 +12,7 @@ import (
 
 // rebuildLease is the lease of whoever rebuilds, and atATime how many keys that one rebuilds at a time.
 const (
-	rebuildLease = "sale/rebuild"
+	rebuildLease = leasePrefix + "rebuild"
 	atATime      = 4
 )
 
