@@ -16,14 +16,16 @@ type Jobs struct {
 	// Deliver is the time between looks for effects that the Stock has not followed; Relay for events. Defaults 200 ms.
 	Deliver, Relay time.Duration
 	// Sweep is that of the sweeper, default 1 s; Watch that of looking for losses of the Stock and settings it does not have,
-	// default 1 s; Poll that of asking the provider, default 2 s; Reconcile that of comparing, default 30 s.
-	Sweep, Watch, Poll, Reconcile time.Duration
+	// default 1 s; Poll that of asking the provider, default 2 s; Reconcile that of comparing Stock and SQL, default 30 s; Match that of comparing
+	// provider, orders and ledger, default 1 min.
+	Sweep, Watch, Poll, Reconcile, Match time.Duration
 }
 
 func (j Jobs) withDefaults() Jobs {
 	for field, fallback := range map[*time.Duration]time.Duration{
 		&j.Lease: 5 * time.Second, &j.Deliver: 200 * time.Millisecond, &j.Relay: 200 * time.Millisecond,
 		&j.Sweep: time.Second, &j.Watch: time.Second, &j.Poll: 2 * time.Second, &j.Reconcile: 30 * time.Second,
+		&j.Match: time.Minute,
 	} {
 		if *field <= 0 {
 			*field = fallback

@@ -24,11 +24,31 @@ type job struct {
 
 func (e *Engine) jobs() []job {
 	every := &e.cfg.Jobs
-	return []job{
+	jobs := []job{
 		{name: "deliver", every: every.Deliver, once: e.DeliverOnce},
 		{name: "sweep", every: every.Sweep, once: e.SweepOnce},
 		{name: "watch", every: every.Watch, once: e.WatchOnce, now: e.care.watchNow},
 		{name: "reconcile", every: every.Reconcile, once: e.ReconcileOnce},
+	}
+	if e.payments != nil {
+		jobs = append(jobs, job{name: "poll", every: every.Poll, once: e.PollOnce}, job{name: "match", every: every.Match, once: e.matchJob()})
+	}
+	return jobs
+}
+
+// firstMatch is how far back the first match of an instance looks.
+const firstMatch = 24 * time.Hour
+
+// matchJob matches what has changed since the last match that came to its end.
+func (e *Engine) matchJob() func(ctx context.Context) (int, error) {
+	since := e.cfg.Now().Add(-firstMatch)
+	return func(ctx context.Context) (int, error) {
+		began := e.cfg.Now()
+		report, err := e.MatchOnce(ctx, since)
+		if err == nil {
+			since = began
+		}
+		return report.Repaired, err
 	}
 }
 
