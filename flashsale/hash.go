@@ -23,3 +23,6 @@ func shortHash(parts ...string) string {
 func BodyHash(key Key, user string, quantity int64) string {
 	return shortHash(key.Sale, key.SKU, user, itoa(quantity))
 }
+
+// OrderID is the id of the order of a reservation: of its rid, so that it is the same however often it is decided.
+func OrderID(rid string) string { return "o." + shortHash("order", rid) }

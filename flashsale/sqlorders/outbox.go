@@ -1,0 +1,180 @@
+package sqlorders
+
+import (
+	"context"
+	"time"
+
+	"github.com/headgate-io/headgate/flashsale"
+)
+
+// tell writes the rows of the outbox for versions that reservations have now, all with the same number, and calls f with the ids.
+func (t *tx) tell(of []flashsale.Reservation, f func(rid string, id int64)) error {
+	rows := make([][]any, len(of))
+	for i := range of {
+		r := &of[i]
+		rows[i] = []any{r.RID, r.Version, r.Key.Sale, r.Key.SKU, []byte(r.User), r.Quantity, int64(r.State), r.Reason, r.OrderID, r.Amount, r.Currency,
+			int64(0), int64(0), t.now}
+	}
+	read := func(scan func(...any) error) error {
+		var id int64
+		var rid string
+		err := scan(&id, &rid)
+		f(rid, id)
+		return err
+	}
+	if t.d.returning {
+		return t.insertReturning(outboxTable, " RETURNING id, rid", rows, read)
+	}
+	if err := t.insert(outboxTable, "", rows); err != nil {
+		return err
+	}
+	// The ids of rows that were inserted together need not follow one another, so they are read by their other key.
+	rids := make([]string, len(of))
+	for i := range of {
+		rids[i] = of[i].RID
+	}
+	return inParts(t.d, rids, func(part []string) error {
+		those, args := in(t.d, "rid", part)
+		return t.query("SELECT id, rid FROM outbox WHERE version = ? AND "+those, append([]any{of[0].Version}, args...), read)
+	})
+}
+
+// sentColumn is the column of a lane.
+func sentColumn(lane flashsale.Lane) (string, error) {
+	switch lane {
+	case flashsale.LaneStock:
+		return "stock_sent", nil
+	case flashsale.LaneRelay:
+		return "relay_sent", nil
+	}
+	return "", invalidf("the outbox has no lane %.32q", string(lane))
+}
+
+const eventColumns = "o.id, o.rid, o.version, o.sale, o.sku, o.user_id, o.quantity, o.state, o.reason, o.order_id, o.amount, o.currency, o.at"
+
+// queryEvents calls f with the first rows, by id, that a lane has not delivered and that are of a time at most.
+func (t *tx) queryEvents(column, where string, until int64, limit int, f func(*flashsale.Event)) error {
+	query := "SELECT " + eventColumns + " FROM outbox o WHERE o." + column + " = 0 AND o.at <= ?" + where + " ORDER BY o.id LIMIT ?"
+	return t.query(query, []any{until, limit}, func(scan func(...any) error) error {
+		var e flashsale.Event
+		var user []byte
+		var state, at int64
+		err := scan(&e.ID, &e.RID, &e.Version, &e.Key.Sale, &e.Key.SKU, &user, &e.Quantity, &state, &e.Reason, &e.OrderID, &e.Amount, &e.Currency, &at)
+		e.User, e.State, e.At = string(user), flashsale.State(state), timeAt(at)
+		f(&e)
+		return err
+	})
+}
+
+// Unsent lists what a lane has not delivered, oldest first. In LaneStock the rows of skus that are being rebuilt come after all others:
+// nothing of them can be delivered, and they must not hold up the rest.
+func (o *Orders) Unsent(ctx context.Context, lane flashsale.Lane, age time.Duration, limit int) ([]flashsale.Event, error) {
+	column, err := sentColumn(lane)
+	if err != nil || limit <= 0 {
+		return nil, err
+	}
+	parts := []string{""}
+	if lane == flashsale.LaneStock {
+		const rebuilding = "EXISTS (SELECT 1 FROM sale_sku k WHERE k.sale = o.sale AND k.sku = o.sku AND k.rebuilding = 1)"
+		parts = []string{" AND NOT " + rebuilding, " AND " + rebuilding}
+	}
+	var events []flashsale.Event
+	err = o.read(ctx, "Unsent", func(t *tx) error {
+		if err := t.clock(); err != nil {
+			return err
+		}
+		seen := map[int64]bool{} // a rebuild may begin between two parts
+		for _, part := range parts {
+			if len(events) >= limit {
+				break
+			}
+			err := t.queryEvents(column, part, t.now-age.Microseconds(), limit-len(events), func(e *flashsale.Event) {
+				if !seen[e.ID] {
+					seen[e.ID] = true
+					events = append(events, *e)
+				}
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return events, err
+}
+
+// Sent marks rows as delivered. A row that went to the Stock counts if its sku still has that epoch once the delivery is over: what was
+// delivered before a rebuild began was committed before, so it is in the snapshot of the rebuild, and what came to the old keys after
+// it does not count. So nothing has to be locked, and deliveries and decisions do not wait for each other.
+func (o *Orders) Sent(ctx context.Context, lane flashsale.Lane, epoch int64, ids []int64) error {
+	column, err := sentColumn(lane)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	return o.write(ctx, "Sent", func(t *tx) error {
+		return inParts(t.d, ids, func(part []int64) error {
+			if lane == flashsale.LaneStock {
+				if part, err = t.inEpoch(part, epoch); err != nil || len(part) == 0 {
+					return err
+				}
+			}
+			those, args := in(t.d, "id", part)
+			_, err := t.exec("UPDATE outbox SET "+column+" = 1 WHERE "+column+" = 0 AND "+those, args...)
+			return err
+		})
+	})
+}
+
+// inEpoch returns those rows whose sku has this epoch and is not being rebuilt.
+func (t *tx) inEpoch(ids []int64, epoch int64) ([]int64, error) {
+	those, args := in(t.d, "o.id", ids)
+	return t.ids("SELECT o.id FROM outbox o JOIN sale_sku k ON k.sale = o.sale AND k.sku = o.sku WHERE k.epoch = ? AND k.rebuilding = 0 AND "+those,
+		append([]any{epoch}, args...))
+}
+
+func (t *tx) ids(query string, args []any) (ids []int64, err error) {
+	err = t.query(query, args, func(scan func(...any) error) error {
+		var id int64
+		err := scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, err
+}
+
+// UnsentCount counts what LaneStock has not delivered of a key.
+func (o *Orders) UnsentCount(ctx context.Context, key flashsale.Key) (n int64, err error) {
+	if err := checkKey(key); err != nil {
+		return 0, err
+	}
+	err = o.read(ctx, "UnsentCount", func(t *tx) error {
+		_, err := t.one("SELECT COUNT(*) FROM outbox WHERE stock_sent = 0 AND sale = ? AND sku = ?", []any{key.Sale, key.SKU}, &n)
+		return err
+	})
+	return n, err
+}
+
+// PruneOutbox removes rows that both lanes have delivered.
+func (o *Orders) PruneOutbox(ctx context.Context, age time.Duration, limit int) (n int64, err error) {
+	if limit <= 0 {
+		return 0, nil
+	}
+	err = o.write(ctx, "PruneOutbox", func(t *tx) error {
+		n = 0
+		if err := t.clock(); err != nil {
+			return err
+		}
+		ids, err := t.ids("SELECT id FROM outbox WHERE stock_sent = 1 AND relay_sent = 1 AND at <= ? ORDER BY id LIMIT ?",
+			[]any{t.now - age.Microseconds(), min(limit, maxPrune)})
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		those, args := in(t.d, "id", ids)
+		n, err = t.exec("DELETE FROM outbox WHERE "+those, args...)
+		return err
+	})
+	return n, err
+}
+
+// maxPrune bounds what one call removes.
+const maxPrune = 10_000
