@@ -102,7 +102,7 @@ func (t *tx) settleUnits(r *flashsale.Reservation) error {
 		}
 	}
 	// The primary key (id, phase) makes a reservation settle once.
-	if err := t.insert(ledgerTable, "", [][]any{{r.RID, phaseSettle, sale, sku, r.Quantity, kind, t.now}}); err != nil {
+	if err := t.insert(ledgerColumns(), "", [][]any{{r.RID, phaseSettle, sale, sku, r.Quantity, kind, t.now}}); err != nil {
 		return err
 	}
 	return t.exactlyOne("reservation "+r.RID+" has no unpaid order", "UPDATE orders SET state = ?, changed_at = ? WHERE rid = ? AND state = ?",

@@ -23,9 +23,9 @@ func (t *tx) tell(of []flashsale.Reservation, f func(rid string, id int64)) erro
 		return err
 	}
 	if t.d.returning {
-		return t.insertReturning(outboxTable, " RETURNING id, rid", rows, read)
+		return t.insertReturning(outboxTable(), " RETURNING id, rid", rows, read)
 	}
-	if err := t.insert(outboxTable, "", rows); err != nil {
+	if err := t.insert(outboxTable(), "", rows); err != nil {
 		return err
 	}
 	// The ids of rows that were inserted together need not follow one another, so they are read by their other key.

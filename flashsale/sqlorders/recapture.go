@@ -85,7 +85,7 @@ func (t *tx) refuseDerived(out *flashsale.PaymentOutcome, reason string) error {
 	was, at := &out.Reservation, timeAt(t.now)
 	tomb := flashsale.Reservation{RID: rid, Key: out.Key, User: was.User, Quantity: was.Quantity, State: flashsale.Rejected, Version: 1, Reason: reason,
 		Currency: was.Currency, Origin: out.Payment.IntentKey, CreatedAt: at, ChangedAt: at, EndedAt: at}
-	if err := t.insert(reservationTable, "", [][]any{reservationValues(&tomb, 0, 0)}); err != nil {
+	if err := t.insert(reservationTable(), "", [][]any{reservationValues(&tomb, 0, 0)}); err != nil {
 		return err
 	}
 	d := standing(&tomb)

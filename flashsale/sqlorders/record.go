@@ -2,17 +2,24 @@ package sqlorders
 
 import "github.com/headgate-io/headgate/flashsale"
 
-// The tables that reservations are written to, by the columns that are given.
-var (
-	reservationTable = columnsOf("reservation", "rid", "sale", "sku", "user_id bytes", "quantity int", "state int", "version int", "reason", "until_at int",
+func reservationTable() columns {
+	return columnsOf("reservation", "rid", "sale", "sku", "user_id bytes", "quantity int", "state int", "version int", "reason", "until_at int",
 		"pay_granted int", "order_id", "amount int", "currency", "origin", "epoch int", "seq int", "created_at int", "changed_at int", "ended_at int")
-	buyerTable  = columnsOf("buyer", "sale", "sku", "user_id bytes", "quantity int", "most int")
-	ledgerTable = columnsOf("stock_ledger", "id", "phase", "sale", "sku", "quantity int", "kind", "at int")
-	ordersTable = columnsOf("orders", "order_id", "rid", "sale", "sku", "user_id bytes", "quantity int", "amount int", "currency", "state",
+}
+
+func buyerTable() columns {
+	return columnsOf("buyer", "sale", "sku", "user_id bytes", "quantity int", "most int")
+}
+
+func ordersTable() columns {
+	return columnsOf("orders", "order_id", "rid", "sale", "sku", "user_id bytes", "quantity int", "amount int", "currency", "state",
 		"created_at int", "changed_at int")
-	outboxTable = columnsOf("outbox", "rid", "version int", "sale", "sku", "user_id bytes", "quantity int", "state int", "reason", "order_id", "amount int",
+}
+
+func outboxTable() columns {
+	return columnsOf("outbox", "rid", "version int", "sale", "sku", "user_id bytes", "quantity int", "state int", "reason", "order_id", "amount int",
 		"currency", "stock_sent int", "relay_sent int", "at int")
-)
+}
 
 // record writes what a desk has decided, a table at a time, and notes the ids of the rows of the outbox.
 func (t *tx) record(d *desk, decided []flashsale.Decided) error {
@@ -64,7 +71,7 @@ func (t *tx) recordRows(d *desk, made []flashsale.Reservation) error {
 	for i := range made {
 		rows[i] = reservationValues(&made[i], d.sku.Epoch, d.fresh[i].seq)
 	}
-	if err := t.insert(reservationTable, "", rows); err != nil || d.taken == 0 {
+	if err := t.insert(reservationTable(), "", rows); err != nil || d.taken == 0 {
 		return err
 	}
 	buyers, ledger, orders := make([][]any, 0, len(d.bought)), make([][]any, 0, len(made)), make([][]any, 0, len(made))
@@ -79,11 +86,11 @@ func (t *tx) recordRows(d *desk, made []flashsale.Reservation) error {
 		}
 	}
 	more := t.d.onConflict("sale, sku, user_id", "quantity = buyer.quantity + NEW(quantity)")
-	if err := t.insert(buyerTable, more, buyers); err != nil {
+	if err := t.insert(buyerTable(), more, buyers); err != nil {
 		return err
 	}
-	if err := t.insert(ledgerTable, "", ledger); err != nil {
+	if err := t.insert(ledgerColumns(), "", ledger); err != nil {
 		return err
 	}
-	return t.insert(ordersTable, "", orders)
+	return t.insert(ordersTable(), "", orders)
 }
