@@ -131,7 +131,7 @@ func (w *window) quantile(q float64) time.Duration {
 		if s == nil {
 			continue
 		}
-		for i, c := range s.took {
+		for i, c := range &s.took {
 			sum[i] += uint64(c)
 			n += uint64(c)
 		}
@@ -140,7 +140,7 @@ func (w *window) quantile(q float64) time.Duration {
 		return 0
 	}
 	rank := uint64(math.Ceil(q*float64(n))) - 1
-	for i, c := range sum {
+	for i, c := range &sum {
 		if c > rank {
 			return boundOf(i)
 		}
