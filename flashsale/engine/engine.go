@@ -26,7 +26,7 @@ type Config struct {
 	Keys *flashsale.TokenKeys
 	// Payments is the provider. Without one nothing can be paid.
 	Payments flashsale.Payments
-	// Relay carries events to other services. Without one they are kept in the outbox until they are pruned.
+	// Relay carries events to other services. Without one they count as sent, and are kept in the outbox until they are pruned.
 	Relay flashsale.Relay
 	// Instance names this process among all; two must not share one. Default: random.
 	Instance string
@@ -65,6 +65,7 @@ type Engine struct {
 	waiters  *waiters
 	board    *board
 	measured *measures
+	relaying *relaying
 	running  sync.WaitGroup
 	paying   *paying
 	care     *care
@@ -85,6 +86,7 @@ func New(cfg Config) (*Engine, error) {
 		cfg: cfg, stock: cfg.Stock, orders: cfg.Orders, payments: cfg.Payments, log: cfg.Logger, observer: cfg.Observer,
 		random: &lockedReader{from: cfg.Rand}, skus: newSKUCache(cfg.Orders, cfg.Now), waiters: newWaiters(cfg.MaxWaiting),
 		board: newBoard(cfg.Consumers.Idle), measured: newMeasures(), paying: newPaying(cfg.Observer), care: newCare(),
+		relaying: newRelaying(),
 	}
 	e.rows = newGather(lookups, lookupBatch, e.readRows)
 	e.entries = newGather(lookups, lookupBatch, e.readEntries)

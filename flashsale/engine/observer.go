@@ -32,6 +32,7 @@ const (
 	AlarmProvider      = "provider"       // the provider cannot be reached, and payments are held for it
 	AlarmPaymentsMatch = "payments_match" // provider, orders and ledger do not agree
 	AlarmSQL           = "sql"            // SQL does not answer
+	AlarmRelay         = "relay"          // the broker takes no events, or refuses some for good; they wait in the outbox
 )
 
 type nobody struct{}
