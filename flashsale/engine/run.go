@@ -26,6 +26,7 @@ func (e *Engine) jobs() []job {
 	every := &e.cfg.Jobs
 	jobs := []job{
 		{name: "deliver", every: every.Deliver, once: e.DeliverOnce},
+		{name: "relay", every: every.Relay, once: e.RelayOnce},
 		{name: "sweep", every: every.Sweep, once: e.SweepOnce},
 		{name: "watch", every: every.Watch, once: e.WatchOnce, now: e.care.watchNow},
 		{name: "reconcile", every: every.Reconcile, once: e.ReconcileOnce},
