@@ -71,6 +71,8 @@ type Orders struct {
 	d   *dialect
 	// db writes, and reads what must be as new as what was written; readers is another pool on SQLite, and else the same.
 	db, readers *sql.DB
+	// single tells that there is one connection for everything.
+	single bool
 	// release gives the lock on the file of SQLite back.
 	release func() error
 	closed  atomic.Bool

@@ -29,9 +29,15 @@ type dialect struct {
 	excluded string
 	// onDuplicate: ON DUPLICATE KEY UPDATE and not ON CONFLICT.
 	onDuplicate bool
+	// statementTimeout: a statement has a time-out of its own in the server.
+	statementTimeout bool
+	// integer is the type that a sum is cast to, so that it can be scanned.
+	integer string
 	// maxParams bounds the parameters of a statement.
 	maxParams int
 	classify  func(error) failure
+	// durable are the settings on which it depends that no commit is lost.
+	durable []durableSetting
 }
 
 // bind writes the placeholders of a statement as this dialect has them. Statements are written with ?, and have none in texts.
@@ -90,6 +96,11 @@ func (d *dialect) onConflict(key string, set ...string) string {
 		return " ON DUPLICATE KEY UPDATE " + list
 	}
 	return " ON CONFLICT (" + key + ") DO UPDATE SET " + list
+}
+
+// sum is a sum as an integer, 0 of no rows. PostgreSQL and MySQL add integers up as decimals.
+func (d *dialect) sum(of string) string {
+	return "CAST(COALESCE(SUM(" + of + "), 0) AS " + d.integer + ")"
 }
 
 // value is a type of a column.

@@ -82,8 +82,15 @@ func mariadb(where string) *dialect {
 		clockInLock: true,
 		excluded:    "VALUES(%s)",
 		onDuplicate: true,
+		integer:     "SIGNED",
 		maxParams:   16384, // far below 65535, and what fits into a packet
 		classify:    classifyMySQL,
+		durable: []durableSetting{
+			{name: "innodb_flush_log_at_trx_commit", query: "SELECT @@innodb_flush_log_at_trx_commit", good: []string{"1", "3"}},
+			{name: "sync_binlog", query: "SELECT CASE WHEN @@log_bin = 0 THEN 1 ELSE @@sync_binlog END", good: []string{"1"}},
+			{name: "innodb_doublewrite", query: "SELECT @@innodb_doublewrite", good: []string{"on", "1", "detect_and_recover"}},
+			{name: "innodb_flush_method", query: "SELECT @@innodb_flush_method", bad: []string{"nosync", "littlesync"}},
+		},
 	}
 }
 

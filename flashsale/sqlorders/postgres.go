@@ -39,10 +39,17 @@ func postgres(where string) *dialect {
 		clock:    "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
 		numbered: true, arrays: true, returning: true,
 		// The clock is read outside of what waits for the lock: beside it, it would be read before.
-		lock:      "WITH locked AS MATERIALIZED (%s FOR UPDATE) SELECT %s, locked.* FROM locked",
-		excluded:  "excluded.%s",
-		maxParams: 65535,
-		classify:  classifyPostgres,
+		lock:             "WITH locked AS MATERIALIZED (%s FOR UPDATE) SELECT %s, locked.* FROM locked",
+		excluded:         "excluded.%s",
+		statementTimeout: true,
+		integer:          "BIGINT",
+		maxParams:        65535,
+		classify:         classifyPostgres,
+		durable: []durableSetting{
+			{name: "fsync", query: "SELECT current_setting('fsync')", good: []string{"on"}},
+			{name: "synchronous_commit", query: "SELECT current_setting('synchronous_commit')", good: []string{"on", "local", "remote_write", "remote_apply"}},
+			{name: "full_page_writes", query: "SELECT current_setting('full_page_writes')", good: []string{"on"}},
+		},
 	}
 }
 

@@ -1,6 +1,8 @@
 package sqlorders
 
 import (
+	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -118,4 +120,20 @@ func rejects(t *testing.T, o *Orders, query string, args ...any) {
 	if kind := o.d.classify(err).kind; err == nil || kind != failConstraint && kind != failDuplicate {
 		t.Fatalf("%s: got %v, want that the schema refuses it", query, err)
 	}
+}
+
+// pollUntil asks until the answer is yes, or an error.
+func pollUntil(t *testing.T, yes func() (bool, error)) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var failed error
+	err := testservers.Poll(ctx, func() error {
+		ok, err := yes()
+		if failed = err; ok || err != nil {
+			return nil
+		}
+		return errors.New("not yet")
+	})
+	return errors.Join(err, failed)
 }

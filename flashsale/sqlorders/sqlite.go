@@ -61,7 +61,7 @@ func connectMemory(cfg Config) (*Orders, error) {
 	}
 	db.SetConnMaxIdleTime(0)
 	db.SetConnMaxLifetime(0)
-	return &Orders{cfg: cfg, d: sqliteDialect("in memory"), db: db, readers: db, release: func() error { return nil }}, nil
+	return &Orders{cfg: cfg, d: sqliteDialect("in memory"), db: db, readers: db, single: true, release: func() error { return nil }}, nil
 }
 
 func openSQLite(dsn string, conns int) (*sql.DB, error) {
@@ -130,8 +130,14 @@ func sqliteDialect(where string) *dialect {
 		lock:      "%s",
 		excluded:  "excluded.%s",
 		returning: true,
+		integer:   "INTEGER",
 		maxParams: 32766,
 		classify:  classifySQLite,
+		durable: []durableSetting{
+			{name: "synchronous", good: []string{"full", "extra"},
+				query: "SELECT CASE synchronous WHEN 3 THEN 'extra' WHEN 2 THEN 'full' WHEN 1 THEN 'normal' ELSE 'off' END FROM pragma_synchronous"},
+			{name: "journal_mode", query: "SELECT journal_mode FROM pragma_journal_mode", good: []string{"wal", "delete", "truncate", "persist"}},
+		},
 	}
 }
 
