@@ -78,6 +78,8 @@ type Orders struct {
 	closed  atomic.Bool
 }
 
+var _ flashsale.Orders = (*Orders)(nil)
+
 // Open connects, brings the schema up to date, and checks that the database can be written. The error's code is CodeInvalidArgument
 // where somebody has to change something (the URL, a password, rights, a schema that is newer than this program, a file of SQLite
 // that another process has), CodeUnavailable where the database cannot be reached now.

@@ -35,9 +35,9 @@ var aRow = map[string]map[string]any{
 	"lease": {"name": "l", "holder": "h", "fence": 1, "until_at": 1},
 }
 
-type change map[string]any
+type override map[string]any
 
-func insertion(table string, with change) (string, []any) {
+func insertion(table string, with override) (string, []any) {
 	var names []string
 	var args []any
 	for name, value := range aRow[table] {
@@ -60,7 +60,7 @@ func TestSchemaTakesRows(t *testing.T) {
 				rejects(t, o, query, args...) // every table has a key of its own
 			}
 		}
-		for table, changes := range map[string][]change{
+		for table, changes := range map[string][]override{
 			"reservation":  {{"rid": "R"}, {"rid": "r2", "state": 4, "ended_at": 1}, {"rid": "r.3", "user_id": []byte{0}}},
 			"stock_ledger": {{"phase": "reserve", "kind": ""}, {"id": "R"}},
 			"payment":      {{"intent_key": "r:2", "attempt": 2, "live": nil, "state": "void"}, {"intent_key": "r:3", "attempt": 3, "live": nil, "state": "void"}},
@@ -77,7 +77,7 @@ func TestSchemaTakesRows(t *testing.T) {
 
 func TestSchemaRefuses(t *testing.T) {
 	t.Parallel()
-	refused := map[string][]change{
+	refused := map[string][]override{
 		"buyer": {{"quantity": -1}, {"quantity": 3}, {"user_id": []byte{}}, {"user_id": []byte(strings.Repeat("u", 256))}, {"user_id": nil}, {"most": 0}},
 		"reservation": {
 			{"quantity": 0}, {"quantity": -1}, {"version": 0}, {"amount": -1}, {"state": 1}, {"state": 8}, {"state": 4}, {"state": 7},
@@ -102,7 +102,7 @@ func TestSchemaRefuses(t *testing.T) {
 func TestSchemaRefusesWhatWasThere(t *testing.T) {
 	t.Parallel()
 	eachDB(t, func(t *testing.T, o *Orders) {
-		for table, c := range map[string]change{
+		for table, c := range map[string]override{
 			"stock_ledger":  {"kind": "released"},                // settled twice
 			"orders":        {"order_id": "o2"},                  // two orders of a reservation
 			"payment":       {"intent_key": "r:2", "attempt": 2}, // two live ones
@@ -119,9 +119,9 @@ func TestSchemaRefusesWhatWasThere(t *testing.T) {
 			query, args = insertion(table, c)
 			rejects(t, o, query, args...)
 		}
-		query, args := insertion("payment", change{"intent_key": "r:8", "attempt": 8, "live": nil, "state": "captured", "applied_to": "x"})
+		query, args := insertion("payment", override{"intent_key": "r:8", "attempt": 8, "live": nil, "state": "captured", "applied_to": "x"})
 		mustExec(t, o, query, args...)
-		query, args = insertion("payment", change{"intent_key": "r:9", "attempt": 9, "live": nil, "state": "captured", "applied_to": "x"})
+		query, args = insertion("payment", override{"intent_key": "r:9", "attempt": 9, "live": nil, "state": "captured", "applied_to": "x"})
 		rejects(t, o, query, args...) // two captures pay for one reservation
 	})
 }
