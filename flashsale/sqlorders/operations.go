@@ -253,7 +253,7 @@ func (t *tx) putOperation(op *flashsale.Operation) error {
 }
 
 // FinishOperation implements [flashsale.Operations]. CodeInvalidState if it cannot end so from where it is.
-func (o *Orders) FinishOperation(ctx context.Context, id string, state flashsale.OperationState, detail string) error {
+func (o *Orders) FinishOperation(ctx context.Context, id string, epoch int64, state flashsale.OperationState, detail string) error {
 	if state != flashsale.OpDone && state != flashsale.OpRefused {
 		return invalidf("operation %s cannot end as %.40q; give done or refused", id, state)
 	}
@@ -261,18 +261,31 @@ func (o *Orders) FinishOperation(ctx context.Context, id string, state flashsale
 		detail = text(detail[:maxDetail])
 	}
 	return o.write(ctx, "FinishOperation", func(t *tx) error {
-		_, op, err := t.lockOperation(id)
-		switch {
-		case err != nil:
+		sku, op, err := t.lockOperation(id)
+		if err != nil || op.State == state {
 			return err
-		case op.State == state:
-			return nil
-		case state == flashsale.OpDone && op.State != flashsale.OpCommitted, state == flashsale.OpRefused && op.State != flashsale.OpBegun:
-			return errorf(flashsale.CodeInvalidState, "operation %s is %s and cannot become %s", id, op.State, state)
+		}
+		if err := mayEnd(sku, op, epoch, state); err != nil {
+			return err
 		}
 		op.State, op.Detail = state, detail
 		return t.putOperation(op)
 	})
+}
+
+// mayEnd says why an operation cannot end. What was refused in an epoch that is over may have been done in the next.
+func mayEnd(sku *flashsale.SKUState, op *flashsale.Operation, epoch int64, state flashsale.OperationState) error {
+	from := flashsale.OpCommitted
+	if state == flashsale.OpRefused {
+		from = flashsale.OpBegun
+	}
+	switch {
+	case op.State != from:
+		return errorf(flashsale.CodeInvalidState, "operation %s is %s and cannot become %s", op.ID, op.State, state)
+	case state == flashsale.OpRefused && (op.Epoch != epoch || sku.Epoch != epoch):
+		return errorf(flashsale.CodeStaleEpoch, "operation %s was refused in epoch %d, and %s is at epoch %d", op.ID, epoch, op.Key, sku.Epoch)
+	}
+	return nil
 }
 
 // OpenOperations implements [flashsale.Operations].

@@ -52,53 +52,53 @@ func sentColumn(lane flashsale.Lane) (string, error) {
 
 const eventColumns = "o.id, o.rid, o.version, o.sale, o.sku, o.user_id, o.quantity, o.state, o.reason, o.order_id, o.amount, o.currency, o.at"
 
-// queryEvents calls f with the first rows, by id, that a lane has not delivered and that are of a time at most.
-func (t *tx) queryEvents(column, where string, until int64, limit int, f func(*flashsale.Event)) error {
-	query := "SELECT " + eventColumns + " FROM outbox o WHERE o." + column + " = 0 AND o.at <= ?" + where + " ORDER BY o.id LIMIT ?"
-	return t.query(query, []any{until, limit}, func(scan func(...any) error) error {
+// events returns the rows of a query for eventColumns.
+func (t *tx) events(where string, args ...any) ([]flashsale.Event, error) {
+	var all []flashsale.Event
+	err := t.query("SELECT "+eventColumns+" FROM outbox o WHERE "+where+" ORDER BY o.id LIMIT ?", args, func(scan func(...any) error) error {
 		var e flashsale.Event
 		var user []byte
 		var state, at int64
-		err := scan(&e.ID, &e.RID, &e.Version, &e.Key.Sale, &e.Key.SKU, &user, &e.Quantity, &state, &e.Reason, &e.OrderID, &e.Amount, &e.Currency, &at)
+		if err := scan(&e.ID, &e.RID, &e.Version, &e.Key.Sale, &e.Key.SKU, &user, &e.Quantity, &state, &e.Reason, &e.OrderID, &e.Amount, &e.Currency, &at); err != nil {
+			return err
+		}
 		e.User, e.State, e.At = string(user), flashsale.State(state), timeAt(at)
-		f(&e)
-		return err
+		all = append(all, e)
+		return nil
 	})
+	return all, err
 }
 
-// Unsent lists what a lane has not delivered, oldest first. In LaneStock the rows of skus that are being rebuilt come after all others:
-// nothing of them can be delivered, and they must not hold up the rest.
+// Unsent lists what a lane has not delivered, oldest first; of LaneStock only rows of skus that are not being rebuilt.
 func (o *Orders) Unsent(ctx context.Context, lane flashsale.Lane, age time.Duration, limit int) ([]flashsale.Event, error) {
 	column, err := sentColumn(lane)
 	if err != nil || limit <= 0 {
 		return nil, err
 	}
-	parts := []string{""}
+	where := "o." + column + " = 0 AND o.at <= ?"
 	if lane == flashsale.LaneStock {
-		const rebuilding = "EXISTS (SELECT 1 FROM sale_sku k WHERE k.sale = o.sale AND k.sku = o.sku AND k.rebuilding = 1)"
-		parts = []string{" AND NOT " + rebuilding, " AND " + rebuilding}
+		where += " AND NOT EXISTS (SELECT 1 FROM sale_sku k WHERE k.sale = o.sale AND k.sku = o.sku AND k.rebuilding = 1)"
 	}
 	var events []flashsale.Event
 	err = o.read(ctx, "Unsent", func(t *tx) error {
 		if err := t.clock(); err != nil {
 			return err
 		}
-		seen := map[int64]bool{} // a rebuild may begin between two parts
-		for _, part := range parts {
-			if len(events) >= limit {
-				break
-			}
-			err := t.queryEvents(column, part, t.now-age.Microseconds(), limit-len(events), func(e *flashsale.Event) {
-				if !seen[e.ID] {
-					seen[e.ID] = true
-					events = append(events, *e)
-				}
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		events, err = t.events(where, t.now-age.Microseconds(), limit)
+		return err
+	})
+	return events, err
+}
+
+// UnsentOf lists what LaneStock has not delivered of a key, in the order of ids and from after this one.
+func (o *Orders) UnsentOf(ctx context.Context, key flashsale.Key, after int64, limit int) ([]flashsale.Event, error) {
+	if err := checkKey(key); err != nil || limit <= 0 {
+		return nil, err
+	}
+	var events []flashsale.Event
+	err := o.read(ctx, "UnsentOf", func(t *tx) (err error) {
+		events, err = t.events("o.stock_sent = 0 AND o.sale = ? AND o.sku = ? AND o.id > ?", key.Sale, key.SKU, after, limit)
+		return err
 	})
 	return events, err
 }
