@@ -104,6 +104,10 @@ func (a *alarms) look(key flashsale.Key, q *flashsale.QueueView, w *window) {
 	a.step(AlarmDead, sku, float64(q.Dead), fmt.Sprintf("%d jobs could not be decided", q.Dead))
 	p99 := w.quantile(0.99)
 	a.step(AlarmLatency, sku, p99.Seconds(), fmt.Sprintf("1 of 100 reservations takes %s or longer to be decided", p99.Round(time.Millisecond)))
+}
+
+// retries steps the alarm about them.
+func (a *alarms) retries(w *window) {
 	share := w.repeated()
-	a.step(AlarmRetries, sku, share, fmt.Sprintf("%.1f %% of the batches are repeated", 100*share))
+	a.step(AlarmRetries, "", share, fmt.Sprintf("%.1f %% of the batches are repeated", 100*share))
 }

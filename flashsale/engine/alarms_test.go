@@ -97,7 +97,6 @@ func TestQuantile(t *testing.T) {
 		}
 		for part := range slices.Chunk(list, n/(windowSeconds-1)+1) {
 			m.decided(phone, part)
-			m.tried(phone, false)
 			m.turn(phone)
 		}
 		slices.Sort(list)
@@ -117,12 +116,12 @@ func TestWindowSlides(t *testing.T) {
 	slow := slices.Repeat([]time.Duration{time.Second}, enough)
 	m.decided(phone, slow)
 	for i := range 2 * enough {
-		m.tried(phone, i%10 == 0)
+		m.tried(i%10 == 0)
 	}
 	for i := range windowSeconds + 2 {
-		w := m.turn(phone)
-		if in := i < windowSeconds; (w.quantile(0.99) >= time.Second) != in || (fmt.Sprintf("%.3f", w.repeated()) == "0.111") != in {
-			t.Errorf("%d s later: p99 %s, %.3f repeated", i, w.quantile(0.99), w.repeated())
+		w, all := m.turn(phone), m.turn(flashsale.Key{})
+		if in := i < windowSeconds; (w.quantile(0.99) >= time.Second) != in || (fmt.Sprintf("%.3f", all.repeated()) == "0.111") != in {
+			t.Errorf("%d s later: p99 %s, %.3f repeated", i, w.quantile(0.99), all.repeated())
 		}
 	}
 	if len(m.of) != 0 {
@@ -130,11 +129,11 @@ func TestWindowSlides(t *testing.T) {
 	}
 	// Too few say nothing.
 	m.decided(phone, slow[1:])
-	m.tried(phone, true)
-	if w := m.turn(phone); w.quantile(0.99) != 0 || w.repeated() != 0 {
-		t.Errorf("of a few: %s, %f", w.quantile(0.99), w.repeated())
+	m.tried(true)
+	if w, all := m.turn(phone), m.turn(flashsale.Key{}); w.quantile(0.99) != 0 || all.repeated() != 0 {
+		t.Errorf("of a few: %s, %f", w.quantile(0.99), all.repeated())
 	}
-	if w := m.turn(flashsale.Key{Sale: "x", SKU: "y"}); w.tries() != 0 {
+	if w := m.turn(flashsale.Key{Sale: "x", SKU: "y"}); !w.empty() {
 		t.Error("of an unknown one")
 	}
 }

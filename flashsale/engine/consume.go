@@ -88,8 +88,8 @@ func isPassing(err error) bool {
 // decideAgain decides jobs, and again if a store could not be reached or has undone the transaction.
 func (e *Engine) decideAgain(ctx context.Context, b *batch, jobs []flashsale.Job) error {
 	for try := 0; ; try++ {
-		err := e.decide(ctx, b, jobs, try)
-		e.measured.tried(b.key, err != nil && isPassing(err))
+		err := e.shielded("a consumer", func() error { return e.decide(ctx, b, jobs, try) })
+		e.measured.tried(err != nil && isPassing(err))
 		if err == nil || !isPassing(err) || try == repeats || !pause(ctx, jittered(firstRepeat<<try)) {
 			return err
 		}
@@ -130,6 +130,14 @@ func (e *Engine) noteBatch(key flashsale.Key, jobs []flashsale.Job, decided []fl
 	}
 	e.measured.decided(key, latencies)
 	e.observer.Batch(key.String(), len(jobs), retries, now.Sub(began), oldest)
+}
+
+// Retried tells the engine that its database has repeated a transaction by itself, so that the alarm about retries counts it: the
+// composition root gives it to whoever opens the database. It is safe for concurrent use and does not block.
+func (e *Engine) Retried(method string, _ int, _ error) {
+	if method == "Decide" {
+		e.measured.tried(true)
+	}
 }
 
 func transitionOf(state flashsale.State) string {

@@ -17,7 +17,7 @@ const (
 	enough = 20
 )
 
-// measures are what this process sees of deciding, by sku.
+// measures are what this process sees of deciding, by sku; tries are counted under no sku.
 type measures struct {
 	// ahead is by how much the Stock's clock is ahead of this process's, in ns.
 	ahead             atomic.Int64
@@ -40,14 +40,14 @@ func (m *measures) pulled(full bool) {
 	}
 }
 
-// tried counts a try to decide a batch.
-func (m *measures) tried(key flashsale.Key, again bool) {
+// tried counts a try to decide a batch, of whatever sku: it is the database that makes it necessary to try again.
+func (m *measures) tried(again bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	w := m.window(key)
-	w.seconds[0].tries++
+	s := m.window(flashsale.Key{}).seconds[0]
+	s.tries++
 	if again {
-		w.seconds[0].again++
+		s.again++
 	}
 }
 
@@ -59,6 +59,7 @@ func (m *measures) decided(key flashsale.Key, latencies []time.Duration) {
 	w := m.window(key)
 	for _, l := range latencies {
 		w.seconds[0].took[bucketOf(l)]++
+		w.seconds[0].jobs++
 	}
 }
 
@@ -83,7 +84,7 @@ func (m *measures) turn(key flashsale.Key) *window {
 	past := *w
 	copy(w.seconds[1:], past.seconds[:windowSeconds-1])
 	w.seconds[0] = &second{}
-	if past.tries() == 0 {
+	if past.empty() {
 		delete(m.of, key)
 	}
 	return &past
@@ -96,29 +97,30 @@ type window struct {
 
 // second is what happened in one.
 type second struct {
-	tries, again uint32
-	took         [buckets]uint32
+	tries, again, jobs uint32
+	took               [buckets]uint32
 }
 
-func (w *window) tries() (n uint64) {
+func (w *window) empty() bool {
 	for _, s := range w.seconds {
-		if s != nil {
-			n += uint64(s.tries)
+		if s != nil && (s.tries > 0 || s.jobs > 0) {
+			return false
 		}
 	}
-	return n
+	return true
 }
 
 // repeated returns how many tries had to be repeated to each that had not, at most 1, and 0 while there are too few.
 func (w *window) repeated() float64 {
-	tries, again := w.tries(), uint64(0)
-	if tries < enough {
-		return 0
-	}
+	var tries, again uint64
 	for _, s := range w.seconds {
 		if s != nil {
+			tries += uint64(s.tries)
 			again += uint64(s.again)
 		}
+	}
+	if tries < enough {
+		return 0
 	}
 	return min(float64(again)/float64(max(tries-again, 1)), 1)
 }

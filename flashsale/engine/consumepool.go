@@ -10,26 +10,32 @@ import (
 	"github.com/headgate-io/headgate/flashsale"
 )
 
-// lookTime bounds how long one look at a store may take that is made every second.
-const lookTime = 2 * time.Second
+const (
+	// lookEvery is the time between two looks at the stores, and lookTime how long one may take.
+	lookEvery = time.Second
+	lookTime  = 2 * time.Second
+)
 
 // runConsumers decides jobs until ctx ends, and returns when all its workers have finished what they had pulled.
 func (e *Engine) runConsumers(ctx context.Context) {
 	p := &pool{e: e, alarms: newAlarms(e.observer), working: map[int]bool{}}
 	p.scaler = scaler{min: e.cfg.Consumers.Min, max: e.cfg.Consumers.Max, batch: e.cfg.Consumers.Batch, workers: e.cfg.Consumers.Min}
 	p.resize(ctx, p.scaler.workers, "started")
-	p.running.Go(func() { every(ctx, time.Second, p.refresh) })
-	p.running.Go(func() { every(ctx, scaleEvery, p.look) })
+	p.running.Go(func() { p.every(ctx, p.refresh) })
+	p.running.Go(func() { p.every(ctx, p.look) })
 	p.running.Wait()
 	e.observer.Workers(0, "stopped")
 }
 
-// every calls f at once and then in intervals, until ctx ends.
-func every(ctx context.Context, interval time.Duration, f func(context.Context)) {
-	ticker := time.NewTicker(interval)
+// every calls f at once and then each second, until ctx ends.
+func (p *pool) every(ctx context.Context, f func(context.Context)) {
+	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		f(ctx)
+		_ = p.e.shielded("a look at the queues", func() error {
+			f(ctx)
+			return nil
+		})
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -100,7 +106,11 @@ func (p *pool) work(ctx context.Context, i int) {
 func (p *pool) take(ctx context.Context, t turn, consumer string) {
 	b, err := t.batch, error(nil)
 	if b == nil {
-		if b, err = p.e.pull(ctx, t.seat.key, consumer); err == nil {
+		err = p.e.shielded("a consumer", func() (err error) {
+			b, err = p.e.pull(ctx, t.seat.key, consumer)
+			return err
+		})
+		if err == nil {
 			full := len(b.jobs) >= p.e.cfg.Consumers.Batch
 			p.e.measured.pulled(full)
 			p.e.board.pulled(t, full)
@@ -111,7 +121,7 @@ func (p *pool) take(ctx context.Context, t turn, consumer string) {
 		n, err = p.finish(ctx, b)
 	}
 	var left *batch
-	if err != nil && len(b.jobs) > 0 {
+	if err != nil && b != nil && len(b.jobs) > 0 {
 		left = b
 	}
 	p.e.board.done(t, time.Now(), n, err, left)
@@ -176,6 +186,7 @@ func (p *pool) look(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	p.alarms.retries(m.turn(flashsale.Key{}))
 	p.mu.Lock()
 	l.failing = p.silent > 0
 	p.mu.Unlock()

@@ -135,7 +135,7 @@ func TestSQLComesBack(t *testing.T) {
 		s.decideWithin(phone, 2*time.Second)
 		s.agree(phone)
 		time.Sleep(20 * time.Second)
-		for _, kind := range []string{"sql ", "retries eleven/phone-0", "latency eleven/phone-0"} {
+		for _, kind := range []string{"sql ", "retries ", "latency eleven/phone-0"} {
 			if on, off := s.told.count("alarm "+kind+" true"), s.told.count("alarm "+kind+" false"); on != 1 || off != 1 {
 				t.Errorf("the alarm %q went on %d times and off %d times", kind, on, off)
 			}
@@ -299,4 +299,45 @@ func TestManyAtOnce(t *testing.T) {
 	if n := s.book.count(flashsale.Reserved); n != 900 {
 		t.Errorf("%d are reserved, want 900", n)
 	}
+}
+
+// TestRetriesOfTheDatabase: what it repeats by itself raises the alarm too.
+func TestRetriesOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := openShop(t, shopPlan{total: 1000})
+		stop := s.run()
+		defer stop()
+		for i := range 100 {
+			s.reserve(fmt.Sprint("u", i))
+			s.engine.Retried("Cancel", 1, errors.New("deadlock"))
+			if i%10 == 0 {
+				s.engine.Retried("Decide", 1, errors.New("deadlock"))
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(20 * time.Second)
+		if on, off := s.told.count("alarm retries  true"), s.told.count("alarm retries  false"); on != 1 || off != 1 {
+			t.Errorf("the alarm went on %d times and off %d times: %v", on, off, s.told.lines)
+		}
+	})
+}
+
+// TestPanicIsContained: a fault in the code of a store is a poison job to this sku, and nothing to the others.
+func TestPanicIsContained(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := openShop(t, shopPlan{total: 10})
+		s.book.poison = func(j *flashsale.Job) error {
+			if j.User == "poison" {
+				panic("out of range")
+			}
+			return nil
+		}
+		rids := []string{s.reserve("u"), s.reserve("poison"), s.reserve("v")}
+		s.consume(2)
+		if dead, err := s.engine.DeadLetters(t.Context(), phone, 10); err != nil || len(dead) != 1 || dead[0].RID != rids[1] {
+			t.Errorf("%+v, %v", dead, err)
+		}
+	})
 }

@@ -7,7 +7,6 @@ import (
 
 // The times of scaling.
 const (
-	scaleEvery   = time.Second
 	pressedFor   = 2                // seconds of pressure before a worker is added
 	trialSettle  = 1                // seconds of a trial that are not measured
 	trialMeasure = 3                // seconds that are
