@@ -99,7 +99,9 @@ func (g *gather[K, V]) make(ctx context.Context, call *gathered[K, V]) {
 		return
 	}
 	call.answers, call.err = g.ask(ctx, call.keys)
-	call.left = call.err != nil && ctx.Err() != nil
+	if call.err != nil && ctx.Err() != nil {
+		call.left, call.err = true, interrupted(ctx)
+	}
 }
 
 // interrupted is the error of a call whose context has ended.
