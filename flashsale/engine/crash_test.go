@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -136,6 +137,9 @@ func actions() map[string]action {
 			return k
 		}, do: once(func(e *Engine) func(context.Context) (int, error) { return e.DeliverOnce })},
 		"sweep": {world: overdue, do: once(func(e *Engine) func(context.Context) (int, error) { return e.SweepOnce }), holds: func(t testing.TB, k *keep) {
+			// What a rebuild has decided after its deadline is held until it is past its time to pay, too.
+			k.clock.advance(time.Hour)
+			k.sound()
 			if s := k.sku(); s.Reserved != 0 || s.Sold != 1 {
 				t.Errorf("SQL has %d reserved and %d sold", s.Reserved, s.Sold)
 			}
@@ -186,22 +190,26 @@ func (k *keep) rebuildNow() {
 }
 
 // TestCrashAtEveryStep ends an engine before and after each call of each thing that it does in steps, lets what may happen then
-// happen, and has another engine recover: everything is as if nothing had happened (I13).
+// happen, and has another engine recover: everything is as if nothing had happened (I13). What happens in between is tried at every fifth
+// place; HEADGATE_EVERY_CRASH=1 tries it at all of them.
 func TestCrashAtEveryStep(t *testing.T) {
 	for what, a := range actions() {
 		for then, happens := range aftermaths() {
+			stride := 5
+			if then == "nothing" || os.Getenv("HEADGATE_EVERY_CRASH") != "" {
+				stride = 1
+			}
 			t.Run(what+", then "+then, func(t *testing.T) {
 				t.Parallel()
-				steps := 0
+				places := 0
 				for _, after := range []bool{false, true} {
-					for n := 1; crashAt(t, &a, &doom{n: n, after: after}, happens); n++ {
-						steps++
+					for n := 1; crashAt(t, &a, &doom{n: n, after: after}, happens); n += stride {
+						places++
 					}
 				}
-				if steps < 4 {
-					t.Errorf("it died at %d places only", steps)
+				if places < 2 {
+					t.Errorf("it died at %d places only", places)
 				}
-				t.Logf("died at %d places", steps)
 			})
 		}
 	}
@@ -228,7 +236,8 @@ func crashAt(t *testing.T, a *action, d *doom, happens func(*keep)) bool {
 	happens(k)
 	k.sound()
 	if d.dead {
-		// Whoever was told nothing asks again. Once all is done, that changes nothing.
+		// Whoever was told nothing asks again. Once all is done, that changes nothing. The leases of the dead have ended.
+		k.clock.advance(6 * time.Second)
 		if err := a.do(t.Context(), k, k.engine); err != nil {
 			t.Fatalf("the same again: %v", err)
 		}
