@@ -1,0 +1,106 @@
+package redisstock
+
+import (
+	"crypto/tls"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/headgate-io/headgate/flashsale"
+	"github.com/redis/rueidis"
+)
+
+// Config says where Redis is and how to use it. The zero Config means a Redis without a password on 127.0.0.1:6379.
+type Config struct {
+	// Client, if set, is a client of your own, made with DisableRetry, which stays yours to close; the fields on connecting are then
+	// ignored.
+	Client rueidis.Client
+
+	// Addrs are host:port of Redis; of the sentinels if Master is set; of some nodes of a cluster if Cluster is set.
+	// Default 127.0.0.1:6379.
+	Addrs []string
+	// Master is the name by which Sentinel knows the primary. Setting it means Sentinel.
+	Master string
+	// Cluster means Redis Cluster.
+	Cluster bool
+	// Username and Password are of an ACL user; a password alone is that of the default user.
+	Username, Password string
+	// SentinelUsername and SentinelPassword are for the sentinels themselves. Default: none.
+	SentinelUsername, SentinelPassword string
+	// DB is the number of the database; a cluster has only 0.
+	DB int
+	// TLS, if set, encrypts the connections.
+	TLS *tls.Config
+	// ConnectTimeout bounds connecting, greeting included. Default 1 s.
+	ConnectTimeout time.Duration
+
+	// Namespace keeps users of one Redis apart: 1 to 64 letters, digits, '.', '_', '-' and ':'. Default "headgate".
+	Namespace string
+	// Timeout is how long a call waits for Redis. Default 1 s. The caller's context may end it earlier.
+	Timeout time.Duration
+	// MaxBatch is the most reserve calls of one sku that go in one script call, 1 to 128. Default 128.
+	MaxBatch int
+	// MaxInFlight is the most script calls of reserves on the wire at a time for each sku. Default 2.
+	MaxInFlight int
+	// MaxQueue is the most reserve calls that wait to be sent; those beyond fail with CodeBusy at once. Default 16384.
+	MaxQueue int
+	// MaxCalls is the most other calls under way at a time; those beyond wait. Default 64.
+	MaxCalls int
+	// MaxDead is how many dead letters a sku keeps; one more drops the oldest, whose reservation stays pending until the sweeper
+	// ends it. Default 10,000.
+	MaxDead int
+
+	// Now, if set, is the clock, for tests. Default: that of Redis, read inside each script.
+	Now func() time.Time
+}
+
+const maxBatch = 128
+
+func (c Config) withDefaults() Config {
+	if len(c.Addrs) == 0 {
+		c.Addrs = []string{"127.0.0.1:6379"}
+	}
+	c.ConnectTimeout = orDefault(c.ConnectTimeout, time.Second)
+	c.Namespace = orDefault(c.Namespace, "headgate")
+	c.Timeout = orDefault(c.Timeout, time.Second)
+	c.MaxBatch = orDefault(c.MaxBatch, maxBatch)
+	c.MaxInFlight = orDefault(c.MaxInFlight, 2)
+	c.MaxQueue = orDefault(c.MaxQueue, 16384)
+	c.MaxCalls = orDefault(c.MaxCalls, 64)
+	c.MaxDead = orDefault(c.MaxDead, 10_000)
+	return c
+}
+
+func orDefault[T comparable](v, absent T) T {
+	var zero T
+	if v == zero {
+		return absent
+	}
+	return v
+}
+
+var namespaceForm = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
+
+func (c *Config) validate() error {
+	switch {
+	case !namespaceForm.MatchString(c.Namespace):
+		return configErrorf("namespace %q is not 1 to 64 letters, digits, '.', '_', '-' or ':'", c.Namespace)
+	case c.Timeout < time.Millisecond:
+		return configErrorf("timeout %s is below 1ms", c.Timeout)
+	case c.ConnectTimeout < time.Millisecond:
+		return configErrorf("connect timeout %s is below 1ms", c.ConnectTimeout)
+	case c.MaxBatch < 1 || c.MaxBatch > maxBatch:
+		return configErrorf("a batch of %d reserve calls is outside 1 to %d", c.MaxBatch, maxBatch)
+	case c.MaxInFlight < 1 || c.MaxQueue < 1 || c.MaxCalls < 1 || c.MaxDead < 1:
+		return configErrorf("MaxInFlight %d, MaxQueue %d, MaxCalls %d and MaxDead %d: at least 1 each is needed", c.MaxInFlight, c.MaxQueue, c.MaxCalls, c.MaxDead)
+	case c.Cluster && c.Master != "":
+		return configErrorf("both Cluster and Master (Sentinel) are set; choose one")
+	case c.DB < 0 || (c.Cluster && c.DB != 0):
+		return configErrorf("database %d: a number from 0 is needed, and a cluster has only 0", c.DB)
+	}
+	return nil
+}
+
+func configErrorf(format string, args ...any) error {
+	return &flashsale.Error{Code: flashsale.CodeInvalidArgument, Message: "redisstock: " + fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,9 @@
+-- drop.lua removes what there is of an older epoch.
+--
+-- KEYS as in head.lua, but from the second on those of the older epoch. ARGV[3] the older epoch.
+--
+-- Returns 'ok'.
+
+call('UNLINK', unpack(KEYS, 2, 10))
+call('SREM', EPOCHS, ARGV[3])
+return {'ok'}
