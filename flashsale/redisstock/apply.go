@@ -3,10 +3,13 @@ package redisstock
 import (
 	"context"
 	"encoding/binary"
-	"math"
+	"strings"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
+
+// maxNumber is how far the numbers of Lua are exact.
+const maxNumber = 1 << 53
 
 // maxList bounds what one call may list.
 const maxList = 100_000
@@ -20,24 +23,23 @@ func (s *Stock) Apply(ctx context.Context, key flashsale.Key, epoch int64, effec
 	if err := checkCount("effects and acknowledgements", len(effects)+len(acks)); err != nil {
 		return nil, err
 	}
-	for _, id := range acks {
-		if err := checkJobID(id); err != nil {
-			return nil, err
-		}
-	}
-	head := make([]byte, 0, 5*len(effects))
+	head := make([]byte, 0, 9*len(effects))
 	o.args = make([]string, 1, 1+2*len(effects)+len(acks))
 	for i := range effects {
 		f := &effects[i]
 		if err := checkEffect(key, f); err != nil {
 			return nil, err
 		}
-		head = binary.LittleEndian.AppendUint32(append(head, byte(f.State)), uint32(f.Version))
+		head = binary.LittleEndian.AppendUint64(append(head, byte(f.State)), uint64(f.Version))
 		t := text{quantity: f.Quantity, user: f.User}
 		o.args = append(o.args, f.RID, t.string())
 	}
 	o.args[0] = string(head)
-	o.args = append(o.args, acks...)
+	for _, id := range acks {
+		if isJobID(id) { // nothing else is in the queue
+			o.args = append(o.args, id)
+		}
+	}
 	all, err := s.run(ctx, o)
 	if err != nil {
 		return nil, err
@@ -67,7 +69,7 @@ func checkEffect(key flashsale.Key, f *flashsale.Effect) error {
 	switch {
 	case f.State < flashsale.Reserved || f.State > flashsale.Rejected:
 		return failf(flashsale.CodeInvalidArgument, nil, "an effect on %s says that %s is %s, which SQL never does", key, f.RID, f.State)
-	case f.Version < 1 || f.Version > math.MaxUint32 || f.Quantity < 0 || f.Quantity > flashsale.MaxTotal:
+	case f.Version < 1 || f.Version > maxNumber || f.Quantity < 0 || f.Quantity > flashsale.MaxTotal:
 		return failf(flashsale.CodeInvalidArgument, nil, "an effect on %s, %s: version %d or quantity %d is out of range", key, f.RID, f.Version, f.Quantity)
 	}
 	return nil
@@ -80,25 +82,19 @@ func checkCount(what string, n int) error {
 	return nil
 }
 
-// checkJobID refuses what cannot be the id of an entry of a stream: digits, '-', digits.
-func checkJobID(id string) error {
-	dash := 0
-	for i := range len(id) {
-		switch c := id[i]; {
-		case c == '-' && dash == 0 && i > 0:
-			dash = i
-		case c < '0' || c > '9':
-			return badJobID(id)
-		}
-	}
-	if dash == 0 || dash == len(id)-1 || dash > 18 || len(id)-dash > 19 {
-		return badJobID(id)
-	}
-	return nil
+// isJobID tells whether this can be the id of an entry of a stream: digits, '-', digits.
+func isJobID(id string) bool {
+	ms, seq, ok := strings.Cut(id, "-")
+	return ok && isNumber(ms) && isNumber(seq)
 }
 
-func badJobID(id string) error {
-	return failf(flashsale.CodeInvalidArgument, nil, "%.64q is not the id of a job", id)
+func isNumber(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 18
 }
 
 // Adjust implements [flashsale.Stock].
@@ -152,8 +148,8 @@ func (s *Stock) Configure(ctx context.Context, key flashsale.Key, epoch int64, t
 }
 
 func checkSettings(key flashsale.Key, to *flashsale.Settings) error {
-	if to.Rate < 0 || to.Rate > flashsale.MaxRate || to.PurchaseLimit < 0 || to.PurchaseLimit > flashsale.MaxTotal {
-		return failf(flashsale.CodeInvalidArgument, nil, "settings of %s: a rate of %d a second or a purchase limit of %d is out of range", key, to.Rate, to.PurchaseLimit)
+	if to.Rate < 0 || to.Rate > flashsale.MaxRate || to.PurchaseLimit < 0 || to.Version > maxNumber {
+		return failf(flashsale.CodeInvalidArgument, nil, "settings of %s: a rate of %d a second, a purchase limit of %d or version %d is out of range", key, to.Rate, to.PurchaseLimit, to.Version)
 	}
 	return nil
 }

@@ -80,9 +80,7 @@ const dueLook = 16
 
 // Due implements [flashsale.Stock]. What it finds decided it drops from the index, in as many calls as it takes.
 func (s *Stock) Due(ctx context.Context, key flashsale.Key, epoch int64, limit int) ([]flashsale.Entry, error) {
-	if limit = min(limit, maxList); limit < 1 {
-		return nil, checkKey(key, epoch)
-	}
+	limit = min(max(limit, 0), maxList)
 	for {
 		o, err := s.op(s.scripts.due, key, epoch, keysDue, "a look for what is due")
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate-io/headgate/flashsale"
 )
 
-// Point implements [flashsale.Loader]. What an unended load has left of the epoch goes.
+// Point implements [flashsale.Loader].
 func (s *Stock) Point(ctx context.Context, key flashsale.Key, epoch int64) ([]int64, error) {
 	o, err := s.op(s.scripts.point, key, epoch, forAll, "the epochs")
 	if err != nil {
@@ -114,18 +114,13 @@ func (s *Stock) Drain(ctx context.Context, key flashsale.Key, epoch, older int64
 	if err := checkOlder(key, epoch, older); err != nil {
 		return nil, err
 	}
-	if after != "" {
-		if err := checkJobID(after); err != nil {
-			return nil, err
-		}
-	}
-	if limit < 1 {
-		return nil, nil
+	if after != "" && !isJobID(after) {
+		return nil, failf(flashsale.CodeInvalidArgument, nil, "draining epoch %d of %s: %.64q is no job; begin with an empty id", older, key, after)
 	}
 	const q = 5 // its place among all keys
 	keys := s.keysOf(key, older, forAll)
 	o := &op{script: s.scripts.drain, key: key, epoch: epoch, keys: []string{keys[0], keys[q]}, what: "an older queue"}
-	o.args = []string{after, itoa(int64(min(limit, maxList)))}
+	o.args = []string{after, itoa(int64(min(max(limit, 0), maxList)))}
 	all, err := s.run(ctx, o)
 	if err != nil {
 		return nil, err
@@ -157,7 +152,7 @@ func checkOlder(key flashsale.Key, epoch, older int64) error {
 	if err := checkKey(key, epoch); err != nil {
 		return err
 	}
-	if older < 1 || older >= epoch {
+	if older >= epoch {
 		return failf(flashsale.CodeInvalidArgument, nil, "epoch %d of %s is not older than %d", older, key, epoch)
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 
 // What lies in Redis, as lua/head.lua says.
 const (
-	resHead  = 1 + 4 + 8 + 8 // state, version, at, deadline
+	resHead  = 1 + 8 + 8 + 8 // state, version, at, deadline
 	jobHead  = 8 + 8 + 8 + 1 // at, deadline, seq, place
 	deadHead = 8 + 4 + 2     // died at, deliveries, length of the reason
 	fromSQL  = 255           // the length of a body that there is none of
@@ -81,7 +81,7 @@ func int64At(s string, at int) int64 {
 func packEntry(e *flashsale.Entry) string {
 	var space [160]byte
 	b := append(space[:0], byte(e.State))
-	b = binary.LittleEndian.AppendUint32(b, uint32(e.Version))
+	b = binary.LittleEndian.AppendUint64(b, uint64(e.Version))
 	b = binary.LittleEndian.AppendUint64(b, uint64(micros(e.At)))
 	b = binary.LittleEndian.AppendUint64(b, 0)
 	t := text{quantity: e.Quantity, user: e.User}
@@ -98,10 +98,10 @@ func parseEntry(rid, raw string) (e flashsale.Entry, t text, ok bool) {
 	}
 	e = flashsale.Entry{
 		RID: rid, User: t.user, Quantity: t.quantity,
-		State: flashsale.State(raw[0]), Version: int64(uint32At(raw, 1)), At: fromMicros(int64At(raw, 5)),
+		State: flashsale.State(raw[0]), Version: int64At(raw, 1), At: fromMicros(int64At(raw, 9)),
 	}
 	if e.State == flashsale.Pending {
-		e.Deadline = fromMicros(int64At(raw, 13))
+		e.Deadline = fromMicros(int64At(raw, 17))
 	}
 	return e, t, true
 }

@@ -20,8 +20,8 @@ func (s *Stock) Pull(ctx context.Context, key flashsale.Key, epoch int64, consum
 	if err != nil {
 		return nil, err
 	}
-	if err := flashsale.CheckID("redisstock: the name of the consumer", consumer); err != nil {
-		return nil, err
+	if consumer == "" || len(consumer) > flashsale.MaxUser {
+		return nil, failf(flashsale.CodeInvalidArgument, nil, "a consumer whose name has %d bytes; give 1 to %d", len(consumer), flashsale.MaxUser)
 	}
 	o.args = []string{consumer, strconv.Itoa(min(max(limit, 0), maxList)), itoa(max(reclaim.Microseconds(), 1))}
 	all, err := s.run(ctx, o)
@@ -52,8 +52,9 @@ func (s *Stock) Bury(ctx context.Context, key flashsale.Key, epoch int64, job *f
 	if err != nil {
 		return err
 	}
-	if err := checkJobID(job.ID); err != nil {
-		return err
+	if !isJobID(job.ID) { // nothing else is in the queue, and the script says whether the epoch holds
+		o.args = []string{"0-1", "", "1"}
+		return s.numbers(ctx, o)
 	}
 	o.args = []string{job.ID, reason[:min(len(reason), flashsale.MaxReason)], strconv.Itoa(s.cfg.MaxDead)}
 	return s.numbers(ctx, o)
@@ -65,10 +66,7 @@ func (s *Stock) Dead(ctx context.Context, key flashsale.Key, epoch int64, limit 
 	if err != nil {
 		return nil, err
 	}
-	if limit < 1 {
-		return nil, nil
-	}
-	o.args = []string{strconv.Itoa(min(limit, maxList))}
+	o.args = []string{strconv.Itoa(min(max(limit, 0), maxList))}
 	all, err := s.run(ctx, o)
 	if err != nil {
 		return nil, err

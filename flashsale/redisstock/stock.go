@@ -199,7 +199,7 @@ func checkKey(key flashsale.Key, epoch int64) error {
 	if err := flashsale.CheckID("redisstock: the id of the sku", key.SKU); err != nil {
 		return err
 	}
-	if epoch < 1 {
+	if epoch < 1 || epoch >= maxNumber {
 		return staleError(key, epoch, "another epoch")
 	}
 	return nil
@@ -207,15 +207,14 @@ func checkKey(key flashsale.Key, epoch int64) error {
 
 // micros is a time as scripts keep it. The zero time, and what lies further away than the numbers of Lua are exact, is at their end.
 func micros(t time.Time) int64 {
-	const far = 1 << 53
 	if t.IsZero() {
-		return -far
+		return -maxNumber
 	}
-	return min(max(t.UnixMicro(), -far), far)
+	return min(max(t.UnixMicro(), -maxNumber), maxNumber)
 }
 
 func fromMicros(us int64) time.Time {
-	if us <= -1<<53 {
+	if us <= -maxNumber {
 		return time.Time{}
 	}
 	return time.UnixMicro(us).UTC()

@@ -1,13 +1,13 @@
 -- apply.lua lets the stock follow SQL, and acknowledges jobs.
 --
--- KEYS 1 to 6 of head.lua. ARGV[3] for each effect: state B, version I4; then a rid and its text (as res has it) for each, which is
+-- KEYS 1 to 6 of head.lua. ARGV[3] for each effect: state B, version i8; then a rid and its text (as res has it) for each, which is
 -- stored if the rid is unknown; then ids of q that are acknowledged.
 --
 -- Returns 'ok', one digit for each effect: 0 moved, 1 old, 2 stored, 3 lost.
 
 local s = call('HMGET', STOCK, 'avail', 'held', 'sold', 'seq', 'pending', 'rate', 'next', 'level', 'filled')
 if not s[1] then return {'rebuilding'} end
-local n = #ARGV[3] / 5
+local n = #ARGV[3] / 9
 local acks = 3 + 2 * n
 local depth = call('XLEN', Q)
 
@@ -47,30 +47,30 @@ end
 local digits, moved = {}, 0
 for i = 1, n do
   local rid = ARGV[2 + 2 * i]
-  local to, version = read('<BI4', ARGV[3], 5 * i - 4)
+  local to, version = read('<Bi8', ARGV[3], 9 * i - 8)
   local v, digit = R[rid], '1'
   if not v then
     if CLASS[to] ~= 0 then
       digit = '3'
     else
       digit = '2'
-      R[rid] = pack('<BI4i8i8', to, version, now, 0) .. ARGV[3 + 2 * i]
+      R[rid] = pack('<Bi8i8i8', to, version, now, 0) .. ARGV[3 + 2 * i]
       changed[#changed + 1] = rid
       seq = seq + 1
     end
   else
-    local state, was = read('<BI4', v)
+    local state, was = read('<Bi8', v)
     if version > was and state < 4 then
       digit = '0'
-      local q, ulen = read('<I4B', v, 22)
-      R[rid] = pack('<BI4i8i8', to, version, now, 0) .. sub(v, 22)
+      local q, ulen = read('<I4B', v, 26)
+      R[rid] = pack('<Bi8i8i8', to, version, now, 0) .. sub(v, 26)
       changed[#changed + 1] = rid
       seq = seq + 1
       if state == 1 then pending = pending - 1 end
       if CLASS[to] ~= 1 then
         units[1] = units[1] - q
         units[CLASS[to]] = units[CLASS[to]] + q
-        if CLASS[to] == 0 then giveBack(sub(v, 27, 26 + ulen), q, rid) end
+        if CLASS[to] == 0 then giveBack(sub(v, 31, 30 + ulen), q, rid) end
       end
     end
   end

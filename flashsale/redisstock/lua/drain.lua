@@ -7,7 +7,7 @@
 
 local from = ARGV[3] == '' and '-' or '(' .. ARGV[3]
 local out = {'ok'}
-for _, entry in ipairs(call('XRANGE', KEYS[2], from, '+', 'COUNT', ARGV[4])) do
+for _, entry in ipairs(call('XRANGE', KEYS[2], from, '+', 'COUNT', ARGV[4]) or {}) do
   out[#out + 1] = entry[1]
   out[#out + 1] = entry[2][2]
 end

@@ -10,7 +10,7 @@ for from = 4, #ARGV, 500 do
   local some = {unpack(ARGV, from, math.min(#ARGV, from + 499))}
   for i, v in ipairs(call('HMGET', RES, unpack(some))) do
     if v then
-      local state, _, at = read('<BI4i8', v)
+      local state, _, at = read('<Bi8i8', v)
       if state >= 4 and at < before then old[#old + 1] = some[i] end
     end
   end

@@ -5,7 +5,7 @@
 --   2 stock   hash: total, avail, held, sold (units), seq, pending (reservations), ver, status, opens, closes (µs), limit (units),
 --             rate, next (jobs a second; next is a lower rate that waits, 0: none), level (jobs × 1e6), filled (µs), buried
 --             (dead letters so far). It is written last when an epoch is loaded: without it the epoch is not live.
---   3 res     hash: rid -> state B, version I4, at i8, deadline i8 (µs, 0: none), then the ask:
+--   3 res     hash: rid -> state B, version i8, at i8, deadline i8 (µs, 0: none), then the ask:
 --             quantity I4, user (length B, bytes), body (length B, 255: it came from SQL and has none; bytes), origin to the end
 --   4 user    hash: user -> units I4, how many rids follow B, the rids with ',' between them: the latest 16 that hold or have bought
 --   5 due     zset by deadline: seq of the first, ':', rids with ',' between them; taken in one call. Some may be decided already

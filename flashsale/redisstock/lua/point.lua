@@ -3,7 +3,7 @@
 -- KEYS of head.lua. ARGV[1] the epoch.
 --
 -- Returns 'ok', then the older epochs that have keys; or {'stale', the pointer} unless it is higher than the pointer and than all
--- that have keys, or it is the pointer and not live. What a load has left of it that was not ended goes.
+-- that have keys, or it is the pointer and not live.
 
 local call = redis.call
 local pointer, epoch = redis.call('GET', KEYS[1]) or '', tonumber(ARGV[1])
@@ -16,7 +16,5 @@ for _, member in ipairs(call('SMEMBERS', KEYS[11])) do
   if e < epoch then older[#older + 1] = e end
 end
 table.sort(older)
-call('UNLINK', unpack(KEYS, 2, 10))
-call('SREM', KEYS[11], ARGV[1])
 call('SET', KEYS[1], ARGV[1])
 return {'ok', unpack(older)}

@@ -27,9 +27,21 @@ if status ~= 'open' then shut = 'C'
 elseif now < tonumber(s[6]) then shut = 'N'
 elseif now >= tonumber(s[7]) then shut = 'E'
 elseif s[10] ~= '0' then shut = 'B'
-elseif depth > 0 then
-  local oldest = call('XRANGE', Q, '-', '+', 'COUNT', 1)[1]
-  if oldest and read('<i8', oldest[2][2]) < now - 45000000 then shut = 'B' end
+end
+
+-- The index of deadlines tells whether the oldest that is pending is older than half its time. What is found decided on the way goes; at most
+-- 512 are looked at, which is more than a batch adds.
+local gone, looked, first = {}, 0, 0
+while not shut and looked < 512 do
+  local head = call('ZRANGE', DUE, first, first, 'WITHSCORES')
+  if not head[1] or now <= head[2] - 45000000 then break end
+  local list = {}
+  for rid in string.gmatch(sub(head[1], 18), '[^,]+') do list[#list + 1] = rid end
+  for _, v in ipairs(call('HMGET', RES, unpack(list))) do
+    if v and byte(v) == 1 then shut = 'B' end
+  end
+  if not shut then gone[#gone + 1] = head[1] end
+  looked, first = looked + #list, first + 1
 end
 
 -- more appends a rid to what a user has, and lets the oldest go beyond 16.
@@ -42,7 +54,7 @@ local function more(u, q, rid)
 end
 
 local deadline = now + 90000000
-local born = pack('<BI4i8i8', 1, 0, now, deadline)
+local born = pack('<Bi8i8i8', 1, 0, now, deadline)
 local stamp = pack('<i8i8i8', now, deadline, seq)
 local room = rate * 45 - depth
 local left, n = avail, 0
@@ -90,6 +102,7 @@ for i = 1, #ARGV - texts do
   letters[i] = letter
 end
 
+-- Where memory is short the first of these is what Redis refuses, so nothing that it allows may come before it.
 if n > 0 then
   call('ZADD', DUE, deadline, string.format('%016.0f:', seq) .. table.concat(taken, ','))
   call('HSET', RES, unpack(res))
@@ -98,4 +111,5 @@ if n > 0 then
   local took = avail - left
   call('HSET', STOCK, 'avail', left, 'held', s[3] + took, 'seq', seq + n, 'pending', s[4] + n)
 end
+if #gone > 0 then call('ZREM', DUE, unpack(gone)) end
 return {'ok', now, avail, seq, depth, rate, tonumber(s[10]), status, tonumber(s[6]), table.concat(letters), unpack(extras)}

@@ -1,0 +1,55 @@
+package redisstock_test
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/headgate-io/headgate/flashsale/redisstock"
+	"github.com/headgate-io/headgate/internal/testservers"
+	"go.uber.org/goleak"
+)
+
+// shared is the server of the tests that do it no harm.
+var shared = testservers.Share(func(tb testservers.TB) *testservers.RedisServer {
+	return testservers.Redis(tb, testservers.AppendOnly())
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	shared.Close()
+	if code == 0 {
+		// The client of a cluster closes connections of nodes that it does not use any more 5 s later, and looks at a cluster that
+		// failed a second later, in goroutines that nobody can end.
+		if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+			goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1")); err != nil {
+			os.Stderr.WriteString(err.Error() + "\n")
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+var namespaces atomic.Int64
+
+// newNamespace keeps tests on one server apart.
+func newNamespace() string { return "t" + strconv.FormatInt(namespaces.Add(1), 36) }
+
+// open returns a stock for a test, in a namespace of its own.
+func open(tb testing.TB, cfg redisstock.Config) *redisstock.Stock {
+	tb.Helper()
+	if cfg.Addrs == nil && cfg.Client == nil {
+		cfg.Addrs = []string{shared.Get(tb).Addr()}
+	}
+	if cfg.Namespace == "" {
+		cfg.Namespace = newNamespace()
+	}
+	s, err := redisstock.New(context.Background(), cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+	return s
+}
