@@ -85,13 +85,13 @@ func conflicts(d *desk) {
 
 func knownInEveryState(d *desk) {
 	d.sell(10)
-	for _, way := range [][]flashsale.State{
+	for n, way := range [][]flashsale.State{
 		{flashsale.Reserved, flashsale.Confirming, flashsale.Confirmed},
 		{flashsale.Reserved, flashsale.Cancelled},
 		{flashsale.Reserved, flashsale.Confirming, flashsale.Expired},
 		{flashsale.Rejected},
 	} {
-		rid := fmt.Sprint("r", way)
+		rid := fmt.Sprint("r", n)
 		ask := d.ask(rid, "u-"+rid, 1)
 		d.accept(rid, "u-"+rid, 1)
 		for i, state := range way {
