@@ -23,18 +23,20 @@ local function hand(entry, deliveries)
   out[3 * got - 1], out[3 * got], out[3 * got + 1] = entry[1], deliveries, entry[2][2]
 end
 
--- takeOver claims what is not acknowledged of a member of the index. It looks at 16 of them at most: the rest have time.
+-- takeOver claims what is not acknowledged of the members of the index that are late. It looks at 16 of them at most: the rest have time.
 local function takeOver()
   for _, member in ipairs(call('ZRANGEBYSCORE', PULLS, '-inf', late, 'LIMIT', 0, 16)) do
     if got == n then return end
-    local some, rest = {}, {}
-    for id in string.gmatch(member, '[^,]+') do
-      if got + #some < n then some[#some + 1] = id else rest[#rest + 1] = id end
+    local all, at = {}, 1
+    for id in string.gmatch(member, '[^,]+') do all[#all + 1] = id end
+    while at <= #all and got < n do
+      local last = math.min(#all, at + n - got - 1, at + 499)
+      for _, entry in ipairs(call('XCLAIM', Q, 'c', consumer, 0, unpack(all, at, last))) do
+        if entry then hand(entry, call('XPENDING', Q, 'c', entry[1], entry[1], 1)[1][4]) end
+      end
+      at = last + 1
     end
-    for _, entry in ipairs(call('XCLAIM', Q, 'c', consumer, 0, unpack(some))) do
-      if entry then hand(entry, call('XPENDING', Q, 'c', entry[1], entry[1], 1)[1][4]) end
-    end
-    if #rest > 0 then kept[#kept + 1] = {call('ZSCORE', PULLS, member), table.concat(rest, ',')} end
+    if at <= #all then kept[#kept + 1] = {call('ZSCORE', PULLS, member), table.concat(all, ',', at)} end
     call('ZREM', PULLS, member)
   end
 end
