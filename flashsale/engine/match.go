@@ -246,10 +246,8 @@ func (m *match) compare(ctx context.Context, p *flashsale.ProviderPayment, pay *
 	case takeWord:
 		err = m.e.outcome(ctx, "", p)
 		moved = err == nil
-	case goOn:
-		moved, err = m.carryOn(ctx, pay)
-	case refundAgain:
-		moved, err = m.e.refund(ctx, pay)
+	case goOn, refundAgain:
+		moved, err = m.carryOn(ctx, pay, r == refundAgain)
 	}
 	detail := fmt.Sprintf("the provider has it as %s, %d %s, and here it is %s, %d %s", p.Status, p.Amount, p.Currency, pay.State, pay.Amount, pay.Currency)
 	switch {
@@ -265,10 +263,14 @@ func (m *match) compare(ctx context.Context, p *flashsale.ProviderPayment, pay *
 	return nil
 }
 
-func (m *match) carryOn(ctx context.Context, pay *flashsale.Payment) (bool, error) {
+// carryOn does what is owed to a payment.
+func (m *match) carryOn(ctx context.Context, pay *flashsale.Payment, refund bool) (bool, error) {
 	row, err := m.e.orders.Reservation(ctx, pay.RID)
 	if err != nil {
 		return false, err
+	}
+	if refund {
+		return m.e.refund(ctx, pay, row)
 	}
 	return m.e.carryOn(ctx, pay, row)
 }

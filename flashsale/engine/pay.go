@@ -49,7 +49,7 @@ func (e *Engine) payOnce(ctx context.Context, rid, user string) (answer PayAnswe
 		return PayAnswer{}, false, err
 	}
 	if !decided.Replayed {
-		e.observer.Moved(row.Key.String(), "T3", "", row.Quantity)
+		e.moved(row.Key, &decided, "T3")
 		e.deliverNow(ctx, row.Key, []flashsale.Decided{decided})
 	}
 	answer = PayAnswer{Result: resultOfRow(row), IntentKey: pay.IntentKey}
@@ -123,7 +123,7 @@ func (e *Engine) cancel(ctx context.Context, rid, user, reason string) (Result, 
 			return resultOfRow(row), err
 		}
 		if !decided.Replayed {
-			e.observer.Moved(row.Key.String(), "T5", decided.Reason, decided.Quantity)
+			e.moved(row.Key, &decided, "T5")
 			e.deliverNow(ctx, row.Key, []flashsale.Decided{decided})
 		}
 		result := resultOfRow(row)

@@ -166,9 +166,6 @@ func (e *Engine) outcome(ctx context.Context, eventID string, p *flashsale.Provi
 		return err
 	}
 	e.followStock(ctx, out, "")
-	if out.Payment.State == flashsale.PaymentRefunding {
-		e.observer.Moved(out.Key.String(), "T9", out.Payment.Reason, out.Reservation.Quantity)
-	}
 	if _, err := e.carryOn(ctx, &out.Payment, &out.Reservation); err != nil {
 		e.logLater(ctx, &out.Payment, err)
 	}
@@ -181,7 +178,7 @@ func (e *Engine) carryOn(ctx context.Context, pay *flashsale.Payment, r *flashsa
 	case pay.State == flashsale.PaymentCaptured && pay.AppliedTo == "":
 		return e.acquireAgain(ctx, pay, r)
 	case pay.State == flashsale.PaymentRefunding:
-		return e.refund(ctx, pay)
+		return e.refund(ctx, pay, r)
 	}
 	return false, nil
 }
@@ -195,7 +192,7 @@ func (e *Engine) followStock(ctx context.Context, out *flashsale.PaymentOutcome,
 		if name == "" {
 			name = paidTransition(d.State)
 		}
-		e.observer.Moved(out.Key.String(), name, d.Reason, d.Quantity)
+		e.moved(out.Key, d, name)
 	}
 	e.deliverNow(ctx, out.Key, out.Decided)
 }

@@ -44,9 +44,12 @@ func (e *Engine) applyCapture(ctx context.Context, pay *flashsale.Payment) (bool
 	return true, e.acquired(ctx, out)
 }
 
-// refuseCapture gives up T8: there is no unit, and the money goes back.
+// refuseCapture gives up T8: there is no unit, and the money goes back; unless somebody else has had a unit for it meanwhile.
 func (e *Engine) refuseCapture(ctx context.Context, pay *flashsale.Payment, reason string) (bool, error) {
 	out, err := e.orders.RefuseCapture(ctx, pay.IntentKey, reason)
+	if flashsale.CodeOf(err) == flashsale.CodeInvalidState {
+		return e.applyCapture(ctx, pay)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -59,12 +62,12 @@ func (e *Engine) acquired(ctx context.Context, out *flashsale.PaymentOutcome) er
 	if out.Payment.State != flashsale.PaymentRefunding {
 		return nil
 	}
-	_, err := e.refund(ctx, &out.Payment)
+	_, err := e.refund(ctx, &out.Payment, &out.Reservation)
 	return err
 }
 
 // refund gives back what is owed. SQL has said so before, so that it is repeated until it is done; the provider does it once.
-func (e *Engine) refund(ctx context.Context, pay *flashsale.Payment) (bool, error) {
+func (e *Engine) refund(ctx context.Context, pay *flashsale.Payment, r *flashsale.Reservation) (bool, error) {
 	p, err := e.ask(ctx, func(ctx context.Context) (*flashsale.ProviderPayment, error) {
 		return e.payments.Refund(ctx, pay.IntentKey)
 	})
@@ -77,6 +80,7 @@ func (e *Engine) refund(ctx context.Context, pay *flashsale.Payment) (bool, erro
 	if err := e.orders.Refunded(ctx, pay.IntentKey); err != nil {
 		return false, err
 	}
+	e.observer.Moved(r.Key.String(), "T9", pay.Reason, r.Quantity)
 	e.log.LogAttrs(ctx, slog.LevelInfo, "a payment was refunded", slog.String("intent", pay.IntentKey), slog.String("reason", pay.Reason))
 	return true, nil
 }
