@@ -164,6 +164,35 @@ func TestPaidTwice(t *testing.T) {
 	}
 }
 
+// TestPaidTwiceAfterTheEnd: both attempts to pay for what has ended are captured after all. T8 is for one of them, whether the other
+// comes later or both are under way.
+func TestPaidTwiceAfterTheEnd(t *testing.T) {
+	for _, between := range []bool{true, false} {
+		t.Run(map[bool]string{true: "one after the other", false: "at once"}[between], func(t *testing.T) {
+			c := openTill(t, tillPlan{total: 2, limit: 2})
+			rid, first, second := c.twoAttempts()
+			_, err := c.e.Cancel(t.Context(), rid, "ann")
+			c.must(err)
+			c.pass(0)
+			c.must(c.bank.Capture(second, tillPrice, "EUR"))
+			c.pass(0)
+			if between {
+				c.jobs()
+			}
+			c.must(c.bank.Capture(first, tillPrice, "EUR"))
+			c.pass(0)
+			c.jobs()
+			if n := c.told.moved["T9 paid_twice"]; n != 1 {
+				t.Fatalf("%d refunds for paying twice: %v", n, c.told.moved)
+			}
+			if between {
+				c.paid(second, flashsale.PaymentCaptured, flashsale.DerivedRID(second))
+			}
+			c.holds()
+		})
+	}
+}
+
 func (c *till) twoAttempts() (rid, first, second string) {
 	c.t.Helper()
 	rid = c.reserve("ann", 1)

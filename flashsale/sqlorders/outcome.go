@@ -36,7 +36,14 @@ func (o *Orders) Outcome(ctx context.Context, eventID string, said *flashsale.Pr
 			}
 		}
 		r := out.Reservation
-		return t.settle(out, settle(&facts{payment: &out.Payment, reservation: &r, said: said, late: micros(r.Until) <= t.now}))
+		f := facts{payment: &out.Payment, reservation: &r, said: said, late: micros(r.Until) <= t.now}
+		if said.Status == flashsale.PayCaptured && r.State.Terminal() {
+			var err error
+			if f.twice, err = t.paidByAnother(&out.Payment); err != nil {
+				return err
+			}
+		}
+		return t.settle(out, settle(&f))
 	})
 }
 

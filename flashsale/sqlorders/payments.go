@@ -74,6 +74,11 @@ func (t *tx) queryPayments(query string, args ...any) (found []flashsale.Payment
 	return found, err
 }
 
+// paidByAnother reports whether another attempt to pay for the same reservation has paid, for it or by T8.
+func (t *tx) paidByAnother(p *flashsale.Payment) (bool, error) {
+	return t.one("SELECT 1 FROM payment WHERE rid = ? AND intent_key <> ? AND applied_to IS NOT NULL", []any{p.RID, p.IntentKey}, new(int64))
+}
+
 // BeginPayment is T3.
 func (o *Orders) BeginPayment(ctx context.Context, rid, user string) (p *flashsale.Payment, d flashsale.Decided, err error) {
 	err = o.write(ctx, "BeginPayment", func(t *tx) error {

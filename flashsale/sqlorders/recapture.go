@@ -6,7 +6,8 @@ import (
 	"github.com/headgate-io/headgate/flashsale"
 )
 
-// ApplyCapture is T4 of T8: a captured payment, whose reservation had ended, pays for the one that was made for it.
+// ApplyCapture is T4 of T8: a captured payment, whose reservation had ended, pays for the one that was made for it. If another attempt
+// to pay for the reservation that had ended was faster, that one is cancelled, and the payment is to be refunded.
 func (o *Orders) ApplyCapture(ctx context.Context, intentKey string) (*flashsale.PaymentOutcome, error) {
 	return o.pay(ctx, "ApplyCapture", intentKey, func(t *tx, out *flashsale.PaymentOutcome) error {
 		p := &out.Payment
@@ -28,12 +29,20 @@ func (o *Orders) ApplyCapture(ctx context.Context, intentKey string) (*flashsale
 		case r.Currency != p.Currency:
 			return t.setPayment(p, flashsale.PaymentRefunding, "", reasonCurrency)
 		}
-		d, err := t.move(r, become(r, flashsale.Confirmed, ""))
+		twice, err := t.paidByAnother(p)
+		if err != nil {
+			return err
+		}
+		c, state, appliedTo := become(r, flashsale.Confirmed, ""), flashsale.PaymentCaptured, r.RID
+		if twice {
+			c, state, appliedTo = become(r, flashsale.Cancelled, reasonPaidTwice), flashsale.PaymentRefunding, ""
+		}
+		d, err := t.move(r, c)
 		if err != nil {
 			return err
 		}
 		out.Decided = append(out.Decided, d)
-		return t.setPayment(p, flashsale.PaymentCaptured, r.RID, "")
+		return t.setPayment(p, state, appliedTo, c.reason)
 	})
 }
 

@@ -23,6 +23,8 @@ import "github.com/headgate-io/headgate/flashsale"
 //	reserved, confirming          T4: it is paid by this one   refunding
 //	confirmed                     T9: refunding                refunding
 //	cancelled, expired, rejected  captured, kept for T8        refunding
+//	the same, and T8 has another  T9: refunding                refunding
+//	attempt paid for it again
 //
 // Third, what a live payment that ends without paying (failed, void, refunded, or to be refunded) leaves behind:
 //
@@ -88,6 +90,8 @@ type facts struct {
 	payment     *flashsale.Payment
 	reservation *flashsale.Reservation
 	said        *flashsale.ProviderPayment
+	// twice tells that another attempt has paid already, be it by T8.
+	twice bool
 	// late tells that the time to pay is over.
 	late bool
 }
@@ -129,10 +133,10 @@ func captured(f *facts) settled {
 	case f.said.Currency != f.payment.Currency:
 		return refund(reasonCurrency)
 	}
-	switch f.reservation.State {
-	case flashsale.Reserved, flashsale.Confirming:
+	switch state := f.reservation.State; {
+	case state == flashsale.Reserved, state == flashsale.Confirming:
 		return settled{payment: flashsale.PaymentCaptured, reservation: flashsale.Confirmed}
-	case flashsale.Confirmed:
+	case state == flashsale.Confirmed, f.twice:
 		return refund(reasonPaidTwice)
 	}
 	return settled{payment: flashsale.PaymentCaptured}
