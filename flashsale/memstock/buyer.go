@@ -41,7 +41,8 @@ func (b *buyer) drop(rid string) {
 	}
 	b.first = ""
 	if len(b.more) > 0 {
-		b.first, b.more = b.more[0], slices.Delete(b.more, 0, 1)
+		b.first = b.more[0]
+		b.more = slices.Delete(b.more, 0, 1)
 	}
 }
 

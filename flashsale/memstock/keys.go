@@ -36,7 +36,7 @@ type keys struct {
 func newKeys(s *Stock, key flashsale.Key, mu *sync.Mutex) *keys {
 	return &keys{
 		stock: s, key: key, mu: mu,
-		entries: map[string]*entry{}, buyers: map[string]buyer{}, adjusted: map[string]bool{}, queue: newQueue(),
+		entries: map[string]*entry{}, buyers: map[string]buyer{}, adjusted: map[string]bool{},
 	}
 }
 

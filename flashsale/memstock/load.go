@@ -3,6 +3,7 @@ package memstock
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
@@ -132,17 +133,19 @@ func (s *Stock) Drain(ctx context.Context, key flashsale.Key, epoch, older int64
 	if k == nil {
 		return nil, nil
 	}
-	e := k.queue.all.head
+	i := 0
 	if after != "" {
-		last := k.queue.find(after)
-		if last == nil {
-			return nil, failf(flashsale.CodeInvalidArgument, "draining epoch %d of %s: it has no job %q; begin with an empty id", older, key, after)
+		id, err := strconv.ParseInt(after, 10, 64)
+		if err != nil {
+			return nil, failf(flashsale.CodeInvalidArgument, "draining epoch %d of %s: %q is no job; begin with an empty id", older, key, after)
 		}
-		e = k.queue.all.after(last)
+		i, _ = k.queue.locate(id + 1)
 	}
 	var jobs []flashsale.Job
-	for ; e != nil && len(jobs) < limit; e = k.queue.all.after(e) {
-		jobs = append(jobs, e.publicJob())
+	for ; i < len(k.queue.places) && len(jobs) < limit; i++ {
+		if e := k.queue.at(i); e != nil {
+			jobs = append(jobs, e.publicJob())
+		}
 	}
 	return jobs, nil
 }

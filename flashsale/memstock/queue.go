@@ -1,6 +1,7 @@
 package memstock
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -15,42 +16,92 @@ type job struct {
 	at, deadline int64 // the deadline is the reservation's, which forgets it when it is decided
 	pulledAt     int64
 	deliveries   int64
-	links        [lists]link
+	link         link // of those that were pulled
 }
 
-// queue has jobs in their order. Those that were not pulled are its tail, from next on.
+// place is where a job stands, or has stood: then it has no entry.
+type place struct {
+	id    int64
+	entry *entry
+}
+
+// queue has jobs in the order of their ids. Those that were not pulled are the places from next on. Places that were left are
+// skipped, and taken out once they are more than half of all.
 type queue struct {
-	all, pulled list
-	next        *entry
-	byID        map[int64]*entry
-	lastID      int64
+	places     []place
+	head, next int // no job stands before head, none that was not pulled before next
+	jobs       int64
+	pulled     list
+	lastID     int64
 }
 
-func newQueue() queue {
-	return queue{all: list{kind: inQueue}, pulled: list{kind: inPulled}, byID: map[int64]*entry{}}
-}
+// tidyAbove is how many places are few enough to be left alone.
+const tidyAbove = 64
 
-func (q *queue) depth() int64 { return q.all.n }
+func (q *queue) depth() int64 { return q.jobs }
 
 func (q *queue) add(e *entry, now int64) {
 	q.lastID++
 	e.job = job{id: q.lastID, at: now, deadline: e.deadline}
-	q.byID[e.job.id] = e
-	q.all.push(e)
-	if q.next == nil {
-		q.next = e
-	}
+	q.places = append(q.places, place{q.lastID, e})
+	q.jobs++
 }
 
 func (q *queue) remove(e *entry) {
 	if e.job.deliveries > 0 {
 		q.pulled.remove(e)
-	} else if q.next == e {
-		q.next = q.all.after(e)
 	}
-	q.all.remove(e)
-	delete(q.byID, e.job.id)
+	i, _ := q.locate(e.job.id)
+	q.places[i].entry = nil
 	e.job = job{}
+	q.jobs--
+	if int64(len(q.places)) > 2*q.jobs+tidyAbove {
+		q.tidy()
+	}
+}
+
+func (q *queue) tidy() {
+	q.next = q.skip(q.next)
+	waiting := int64(0)
+	for _, p := range q.places[q.next:] {
+		if p.entry != nil {
+			waiting++
+		}
+	}
+	q.places = slices.DeleteFunc(q.places, func(p place) bool { return p.entry == nil })
+	q.head, q.next = 0, int(q.jobs-waiting)
+}
+
+// skip returns the first place from i on where a job stands.
+func (q *queue) skip(i int) int {
+	for i < len(q.places) && q.places[i].entry == nil {
+		i++
+	}
+	return i
+}
+
+// first returns the oldest job, nil if there is none.
+func (q *queue) first() *entry {
+	q.head = q.skip(q.head)
+	return q.at(q.head)
+}
+
+// waiting returns the oldest job that was not pulled, nil if there is none.
+func (q *queue) waiting() *entry {
+	q.next = q.skip(q.next)
+	return q.at(q.next)
+}
+
+func (q *queue) at(i int) *entry {
+	if i < len(q.places) {
+		return q.places[i].entry
+	}
+	return nil
+}
+
+// locate returns where a job with this id stands, or would stand, and whether it was ever there.
+func (q *queue) locate(id int64) (int, bool) {
+	return slices.BinarySearchFunc(q.places, id, func(p place, id int64) int { return cmp.Compare(p.id, id) })
 }
 
 // find returns the entry whose job has this id, nil if none has.
@@ -59,7 +110,10 @@ func (q *queue) find(id string) *entry {
 	if err != nil {
 		return nil
 	}
-	return q.byID[n]
+	if i, ok := q.locate(n); ok {
+		return q.places[i].entry
+	}
+	return nil
 }
 
 // late returns the job that a consumer has had for the longest time, if that is at least reclaim. A clock that went back must not
@@ -81,7 +135,7 @@ func (q *queue) hand(e *entry, now int64) {
 	if e.job.deliveries > 0 {
 		q.pulled.remove(e)
 	} else {
-		q.next = q.all.after(e)
+		q.next++ // it is the one that waiting has found
 	}
 	q.pulled.push(e)
 	e.job.pulledAt = now
@@ -111,7 +165,7 @@ func (s *Stock) Pull(ctx context.Context, key flashsale.Key, epoch int64, _ stri
 	for int64(len(jobs)) < n {
 		e := k.queue.late(now, max(reclaim.Microseconds(), 1)) // at least 1: none twice in a call
 		if e == nil {
-			e = k.queue.next
+			e = k.queue.waiting()
 		}
 		if e == nil {
 			break

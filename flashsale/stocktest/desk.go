@@ -25,11 +25,19 @@ func newKey() flashsale.Key {
 	return flashsale.Key{Sale: "st-" + rand.Text()[:16], SKU: "sku-1.a_b"}
 }
 
+// tb is what a desk needs of a test, be it an ordinary one or one of rapid's.
+type tb interface {
+	Helper()
+	Error(args ...any)
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // desk is a test's place at a stock: a clock, a key, the epoch that it believes in.
 type desk struct {
-	*testing.T
+	tb
 	ctx      context.Context
-	open     Open
 	stock    Stock
 	clock    *clock
 	key      flashsale.Key
@@ -41,7 +49,7 @@ func newDesk(t *testing.T, open Open) *desk {
 	t.Helper()
 	c := &clock{}
 	return &desk{
-		T: t, ctx: t.Context(), open: open, stock: open(t, c.now), clock: c, key: newKey(), epoch: 1,
+		tb: t, ctx: t.Context(), stock: open(t, c.now), clock: c, key: newKey(), epoch: 1,
 		settings: flashsale.Settings{
 			Version: 1, Status: flashsale.Open, OpensAt: start(), ClosesAt: start().Add(100 * time.Hour), PurchaseLimit: 5, Rate: 1000,
 		},

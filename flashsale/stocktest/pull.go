@@ -17,6 +17,7 @@ func pullTests() []test {
 		{"what the same consumer has had for too long", reclaimsOwn},
 		{"a job that comes again counts towards the rate", reclaimCountsForRate},
 		{"acknowledged jobs do not come again", ackedNeverAgain},
+		{"a long queue, acknowledged in any order", longQueue},
 		{"a job comes though its reservation has ended", jobOfEnded},
 		{"pulled while paused, draining and closed", pullsInEveryStatus},
 		{"the figures of the queue", queueFigures},
@@ -162,6 +163,36 @@ func ackedNeverAgain(d *desk) {
 	d.ack(ids(jobs)...)
 	d.depth(2, 2, 0)
 	d.is("a", flashsale.Pending, 0) // acknowledged is not decided
+}
+
+// longQueue acknowledges some of what was pulled and some of what was not, and pulls the rest in order.
+func longQueue(d *desk) {
+	const n = 400
+	d.settings.Rate = flashsale.MaxRate
+	d.sell(n)
+	d.fill(n)
+	jobs := d.pull("c1", n)
+	equal(d, "jobs", len(jobs), n)
+	var left, acks []string
+	for i := range jobs {
+		if k := i * 181 % n; k%7 == 3 { // an order without a pattern
+			left = append(left, jobs[k].RID)
+		} else if acks = append(acks, jobs[k].ID); len(acks)%50 == 0 {
+			d.ack(acks...)
+			d.depth(n-int64(len(acks)), n-int64(len(acks)), 0)
+		}
+	}
+	d.ack(acks...)
+	d.depth(int64(len(left)), int64(len(left)), 0)
+	d.accept("late", "u-late", 1)
+	d.pulls("c2", n, "late")
+	d.clock.advance(reclaim + time.Millisecond)
+	again := d.pull("c3", n)
+	got := make([]string, 0, n)
+	for _, j := range again {
+		got = append(got, j.RID)
+	}
+	sameSet(d, "pulled again", got, append(left, "late")...)
 }
 
 func jobOfEnded(d *desk) {

@@ -17,6 +17,7 @@ func reserveTests() []test {
 		{"what is known is answered whatever else refuses", knownFirst},
 		{"the last unit can be taken", takesTheLast},
 		{"several reservations of one user up to the limit", upToTheLimit},
+		{"what a user is told to hold follows what is given back", holdsFollow},
 		{"a user's units come back with what was given back", limitComesBack},
 		{"the origin goes with the job", origin},
 		{"seq grows with every reservation and is the job's", seqGrows},
@@ -173,6 +174,24 @@ func sameSet(d *desk, what string, got []string, want ...string) {
 	if !slices.Equal(got, want) {
 		d.Fatalf("%s: got %q, want %q", what, got, want)
 	}
+}
+
+// holdsFollow gives back the first, the last and one from the middle.
+func holdsFollow(d *desk) {
+	d.sell(100)
+	rids := []string{"r1", "r2", "r3", "r4", "r5"}
+	for _, rid := range rids {
+		d.accept(rid, "u1", 1)
+	}
+	for i, gone := range []string{"r1", "r5", "r3", "r2"} {
+		d.apply(effect(gone, "u1", 1, flashsale.Rejected, 1), flashsale.AppliedMoved)
+		rids = slices.DeleteFunc(rids, func(r string) bool { return r == gone })
+		a := d.refuse(d.ask("more", "u1", int64(i+2)), flashsale.CodePurchaseLimit)
+		sameSet(d, "holds", a.Holds, rids...)
+	}
+	d.apply(effect("r4", "u1", 1, flashsale.Cancelled, 2), flashsale.AppliedMoved)
+	sameSet(d, "holds", d.refuse(d.ask("more", "u1", 6), flashsale.CodePurchaseLimit).Holds)
+	d.accept("more", "u1", 5)
 }
 
 func limitComesBack(d *desk) {

@@ -50,4 +50,5 @@ func Exercise(t *testing.T, open func(t *testing.T, now func() time.Time) Stock)
 			}
 		})
 	}
+	t.Run("random", func(t *testing.T) { random(t, open) })
 }
