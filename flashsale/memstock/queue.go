@@ -36,7 +36,7 @@ type queue struct {
 }
 
 // tidyAbove is how many places are few enough to be left alone.
-const tidyAbove = 64
+const tidyAbove = 16
 
 func (q *queue) depth() int64 { return q.jobs }
 

@@ -169,7 +169,7 @@ func ackedNeverAgain(d *desk) {
 func longQueue(d *desk) {
 	const n = 400
 	d.settings.Rate = flashsale.MaxRate
-	d.sell(n)
+	d.sell(n + 1)
 	d.fill(n)
 	jobs := d.pull("c1", n)
 	equal(d, "jobs", len(jobs), n)

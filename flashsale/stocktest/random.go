@@ -11,8 +11,8 @@ import (
 	"github.com/headgate-io/headgate/flashsale"
 )
 
-// walks is how often a walk of rapid's usual length is made on one sku.
-const walks = 4
+// legs is how often a walk of rapid's usual length is made on one sku.
+const legs = 4
 
 // random makes calls at random, to the stock and to the model, which must answer the same.
 func random(t *testing.T, open Open) {
@@ -26,7 +26,7 @@ func random(t *testing.T, open Open) {
 			base:  c.now(),
 		}
 		w.rebuild()
-		for range walks {
+		for range legs {
 			rt.Repeat(w.actions())
 		}
 	})
