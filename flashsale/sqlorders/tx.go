@@ -79,13 +79,20 @@ func pause(ctx context.Context, try int) bool {
 	}
 }
 
-// snapshot runs f in a transaction that only reads, and sees one moment.
+// snapshot runs f in a transaction that only reads, and sees one moment. Only its wait for a connection is bounded.
 func (o *Orders) snapshot(ctx context.Context, method string, f func(t *tx) error) error {
+	waiting, cancel := context.WithTimeout(ctx, o.cfg.Timeout)
+	defer cancel()
+	conn, err := o.readers.Conn(waiting)
+	if err != nil {
+		return o.failed(waiting, method, err)
+	}
+	defer func() { _ = conn.Close() }() // it goes back to the pool
 	options := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 	if o.d.clock == "" { // SQLite's transactions are all of one moment
 		options = nil
 	}
-	if err := o.once(ctx, o.readers, options, f); err != nil {
+	if err := o.once(ctx, conn, options, f); err != nil {
 		return o.failed(ctx, method, err)
 	}
 	return nil
@@ -101,8 +108,13 @@ func (o *Orders) read(ctx context.Context, method string, f func(t *tx) error) e
 	return nil
 }
 
+// beginner is what *sql.DB and *sql.Conn have in common.
+type beginner interface {
+	BeginTx(ctx context.Context, options *sql.TxOptions) (*sql.Tx, error)
+}
+
 // once runs f in one transaction.
-func (o *Orders) once(ctx context.Context, db *sql.DB, options *sql.TxOptions, f func(t *tx) error) error {
+func (o *Orders) once(ctx context.Context, db beginner, options *sql.TxOptions, f func(t *tx) error) error {
 	begun, err := db.BeginTx(ctx, options)
 	if err != nil {
 		return err
