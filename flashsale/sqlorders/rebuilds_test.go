@@ -93,7 +93,7 @@ func snapshotOf(ctx context.Context, o *Orders, epoch int64) (*flashsale.LoadPar
 		if all.Last || len(part.Entries) > partSize || len(part.Buyers) > partSize {
 			return fmt.Errorf("a part of %d entries and %d buyers, after the last: %v", len(part.Entries), len(part.Buyers), all.Last)
 		}
-		entries, buyers := append(all.Entries, part.Entries...), append(all.Buyers, part.Buyers...)
+		entries, buyers := slices.Concat(all.Entries, part.Entries), slices.Concat(all.Buyers, part.Buyers)
 		*all = *part
 		all.Entries, all.Buyers = entries, buyers
 		return nil

@@ -127,13 +127,13 @@ func pollUntil(t *testing.T, yes func() (bool, error)) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
+	var ok bool
 	var failed error
 	err := testservers.Poll(ctx, func() error {
-		ok, err := yes()
-		if failed = err; ok || err != nil {
-			return nil
+		if ok, failed = yes(); !ok && failed == nil {
+			return errors.New("not yet")
 		}
-		return errors.New("not yet")
+		return nil
 	})
 	return errors.Join(err, failed)
 }

@@ -17,24 +17,36 @@ const (
 // Snapshot implements [flashsale.Rebuilds]. While f runs the moment is held, which keeps the database from tidying up behind it, but
 // keeps nobody from writing; only in memory, where there is one connection, f is called when all has been read.
 func (o *Orders) Snapshot(ctx context.Context, key flashsale.Key, epoch int64, f func(part *flashsale.LoadPart) error) error {
-	var parts []*flashsale.LoadPart
-	give := f
+	give, end := f, func() error { return nil }
 	if o.single {
-		give = func(part *flashsale.LoadPart) error {
-			parts = append(parts, part)
-			return nil
-		}
+		give, end = kept(f)
 	}
 	err := o.snapshot(ctx, "Snapshot", func(t *tx) error { return t.snapshotSKU(key, epoch, give) })
 	if err != nil {
 		return err
 	}
-	for _, part := range parts {
-		if err := f(part); err != nil {
-			return o.failed(ctx, "Snapshot", err)
-		}
+	if err := end(); err != nil {
+		return o.failed(ctx, "Snapshot", err)
 	}
 	return nil
+}
+
+// kept keeps what it is given, and gives all of it to f in the end.
+func kept(f func(part *flashsale.LoadPart) error) (keep func(part *flashsale.LoadPart) error, end func() error) {
+	var parts []*flashsale.LoadPart
+	keep = func(part *flashsale.LoadPart) error {
+		parts = append(parts, part)
+		return nil
+	}
+	end = func() error {
+		for _, part := range parts {
+			if err := f(part); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return keep, end
 }
 
 func (t *tx) snapshotSKU(key flashsale.Key, epoch int64, f func(part *flashsale.LoadPart) error) error {

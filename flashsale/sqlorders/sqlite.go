@@ -24,15 +24,16 @@ func connectSQLite(ctx context.Context, cfg Config, name string) (*Orders, error
 	if name == memory {
 		return connectMemory(cfg)
 	}
-	if strings.HasPrefix(name, "//") {
-		name = name[2:]
-	}
+	name = strings.TrimPrefix(name, "//")
 	if name == "" {
 		return nil, invalidf("sqlorders: Config.URL names no file; it is sqlite:FILE, or sqlite::memory:")
 	}
 	path, err := realPath(name)
 	if err != nil {
-		return nil, &flashsale.Error{Code: flashsale.CodeInvalidArgument, Message: "sqlorders: the file of SQLite", Err: err}
+		return nil, &flashsale.Error{Code: flashsale.CodeInvalidArgument, Message: "sqlorders: the SQLite file " + name + " is in no folder that can be read", Err: err}
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, invalidf("sqlorders: %s is no file that can be a SQLite database: it is a folder or a device", path)
 	}
 	release, err := lockFile(ctx, path)
 	if err != nil {
@@ -84,8 +85,8 @@ func realPath(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real, nil
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target, nil
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -117,11 +118,7 @@ func lockFile(ctx context.Context, path string) (release func() error, err error
 	if f := classifySQLite(err); f.kind == failRetry {
 		return nil, invalidf("sqlorders: another process has the SQLite file %s open (or this one, twice); SQLite serves one process: stop the other, or use PostgreSQL or MySQL for several", path)
 	}
-	message := "sqlorders: the SQLite file " + path + " cannot be locked"
-	if _, statErr := os.Stat(filepath.Dir(path)); statErr != nil {
-		message += ": its folder cannot be read"
-	}
-	return nil, &flashsale.Error{Code: flashsale.CodeInvalidArgument, Message: message, Err: err}
+	return nil, &flashsale.Error{Code: flashsale.CodeInvalidArgument, Message: "sqlorders: the SQLite file " + path + " cannot be locked: its folder must be writable, for " + path + ".lock", Err: err}
 }
 
 func sqliteDialect(where string) *dialect {
