@@ -84,7 +84,7 @@ func New(cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
 	e := &Engine{
 		cfg: cfg, stock: cfg.Stock, orders: cfg.Orders, payments: cfg.Payments, log: cfg.Logger, observer: cfg.Observer,
-		random: &lockedReader{from: cfg.Rand}, skus: newSKUCache(cfg.Orders, cfg.Now), waiters: newWaiters(cfg.MaxWaiting),
+		random: &lockedReader{from: cfg.Rand}, skus: newSKUCache(cfg.Orders), waiters: newWaiters(cfg.MaxWaiting),
 		board: newBoard(cfg.Consumers.Idle), measured: newMeasures(), paying: newPaying(cfg.Observer), care: newCare(),
 		relaying: newRelaying(),
 	}

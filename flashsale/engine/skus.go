@@ -11,8 +11,9 @@ import (
 const (
 	// maxSKUs bounds the cache.
 	maxSKUs = 10_000
-	// skuAge is how old what the cache says of statuses and times may be.
-	skuAge = time.Second
+	// skuAge is how old what the cache says of a sku on sale may be, refusalAge of one that is not. Both are real time: they bound load.
+	skuAge     = time.Second
+	refusalAge = 100 * time.Millisecond
 	// skuReads bounds how many look-ups of skus SQL has at a time, and skuBatch how many skus come with one.
 	skuReads, skuBatch = 4, 16
 )
@@ -21,7 +22,6 @@ const (
 // another.
 type skuCache struct {
 	orders flashsale.Orders
-	now    func() time.Time
 	reads  *gather[flashsale.Key, skuAnswer]
 	mu     sync.Mutex
 	known  map[flashsale.Key]knownSKU
@@ -37,8 +37,8 @@ type skuAnswer struct {
 	err   error
 }
 
-func newSKUCache(orders flashsale.Orders, now func() time.Time) *skuCache {
-	c := &skuCache{orders: orders, now: now, known: map[flashsale.Key]knownSKU{}}
+func newSKUCache(orders flashsale.Orders) *skuCache {
+	c := &skuCache{orders: orders, known: map[flashsale.Key]knownSKU{}}
 	c.reads = newGather(skuReads, skuBatch, c.ask)
 	return c
 }
@@ -51,10 +51,10 @@ func (c *skuCache) get(ctx context.Context, key flashsale.Key) (*flashsale.SKUSt
 	return c.read(ctx, key)
 }
 
-// fresh is get, of at most skuAge ago if SQL answers.
+// fresh is get, of so short ago that its status can be told to shoppers, if SQL answers.
 func (c *skuCache) fresh(ctx context.Context, key flashsale.Key) (*flashsale.SKUState, error) {
 	known, ok := c.look(key)
-	if ok && c.now().Sub(known.at) < skuAge {
+	if ok && time.Since(known.at) < known.good() {
 		return known.state, nil
 	}
 	s, err := c.read(ctx, key)
@@ -62,6 +62,14 @@ func (c *skuCache) fresh(ctx context.Context, key flashsale.Key) (*flashsale.SKU
 		return known.state, nil
 	}
 	return s, err
+}
+
+// good is how long a state can be used as it is: who was refused by an old one would have been refused for nothing.
+func (k *knownSKU) good() time.Duration {
+	if k.state.Settings.Status == flashsale.Open {
+		return skuAge
+	}
+	return refusalAge
 }
 
 func (c *skuCache) look(key flashsale.Key) (knownSKU, bool) {
@@ -117,7 +125,7 @@ func (c *skuCache) put(s *flashsale.SKUState) {
 	if len(c.known) >= maxSKUs {
 		clear(c.known)
 	}
-	c.known[s.Key] = knownSKU{s, c.now()}
+	c.known[s.Key] = knownSKU{s, time.Now()}
 }
 
 func (c *skuCache) forget(key flashsale.Key) {

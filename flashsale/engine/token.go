@@ -31,14 +31,8 @@ func (e *Engine) Token(ctx context.Context, r TokenRequest) (token string, expir
 		return "", time.Time{}, err
 	}
 	now := e.cfg.Now()
-	if onSale(s, now) != nil {
-		// What is remembered may be old by now: only SQL says no.
-		if s, err = e.skus.read(ctx, r.Key); err != nil {
-			return "", time.Time{}, err
-		}
-		if err := onSale(s, now); err != nil {
-			return "", time.Time{}, err
-		}
+	if err := onSale(s, now); err != nil {
+		return "", time.Time{}, err
 	}
 	expires = now.Add(e.cfg.TokenLife).Truncate(time.Millisecond)
 	token, err = e.cfg.Keys.Issue(e.random, r.scope(), expires)

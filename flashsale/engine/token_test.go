@@ -45,14 +45,22 @@ func TestTokenOnlyWhileOnSale(t *testing.T) {
 	}
 }
 
-// TestTokenAfterTheOpening: an instance that remembers another status believes SQL before it says no.
+// TestTokenAfterTheOpening: an instance does not remember a refusal for long, and those who come too early cost SQL little.
 func TestTokenAfterTheOpening(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := openShop(t, shopPlan{total: 1, status: flashsale.Draft})
 		_, _, err := s.engine.Token(t.Context(), TokenRequest{Key: phone, User: "u"})
 		wantCode(t, "a draft", err, flashsale.CodeNotOpen)
+		for range 1000 {
+			_, _, err = s.engine.Token(t.Context(), TokenRequest{Key: phone, User: "u"})
+			wantCode(t, "a draft still", err, flashsale.CodeNotOpen)
+		}
+		if n := s.faults.count("orders.SKU"); n != 1 {
+			t.Errorf("SQL was asked %d times", n)
+		}
 		s.book.change(phone, func(s *flashsale.SKUState) { s.Settings.Status, s.Settings.Version = flashsale.Open, 2 })
+		time.Sleep(refusalAge)
 		s.token("u")
 		s.book.change(phone, func(s *flashsale.SKUState) { s.Settings.Status, s.Settings.Version = flashsale.Paused, 3 })
 		time.Sleep(skuAge)
