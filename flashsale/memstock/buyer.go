@@ -53,13 +53,6 @@ func (b *buyer) rids() []string {
 	return append([]string{b.first}, b.more...)
 }
 
-// takeFor counts units that an entry has taken for its user.
-func (k *keys) takeFor(e *entry) {
-	b := k.buyers[e.user]
-	b.add(e.rid, e.quantity)
-	k.buyers[e.user] = b
-}
-
 // giveBack counts units that an entry has given back.
 func (k *keys) giveBack(e *entry) {
 	b, ok := k.buyers[e.user]

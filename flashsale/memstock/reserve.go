@@ -42,10 +42,11 @@ func (k *keys) reserve(ask *flashsale.Ask, now int64) flashsale.Answer {
 	if e := k.entries[ask.RID]; e != nil {
 		return k.known(e, ask)
 	}
-	if refusal := k.refuse(ask, now); refusal.Code != "" {
+	b := k.buyers[ask.User]
+	if refusal := k.refuse(ask, &b, now); refusal.Code != "" {
 		return refusal
 	}
-	return flashsale.Answer{Accepted: true, Entry: k.take(ask, now).public()}
+	return flashsale.Answer{Accepted: true, Entry: k.take(ask, b, now).public()}
 }
 
 // known answers again what a rid was answered before. One that came from SQL has no hash: it is made of what the reservation says.
@@ -60,8 +61,8 @@ func (k *keys) known(e *entry, ask *flashsale.Ask) flashsale.Answer {
 	return flashsale.Answer{Known: true, Entry: e.public()}
 }
 
-// refuse says why an unknown rid gets nothing; an answer without a code refuses nothing. The order is the contract's.
-func (k *keys) refuse(ask *flashsale.Ask, now int64) flashsale.Answer {
+// refuse says why an unknown rid of a buyer gets nothing; an answer without a code refuses nothing. The order is the contract's.
+func (k *keys) refuse(ask *flashsale.Ask, b *buyer, now int64) flashsale.Answer {
 	if ask.OnlyKnown {
 		return flashsale.Answer{Code: flashsale.CodeTokenExpired}
 	}
@@ -75,7 +76,7 @@ func (k *keys) refuse(ask *flashsale.Ask, now int64) flashsale.Answer {
 	if k.busy(now) {
 		return flashsale.Answer{Code: flashsale.CodeBusy, RetryAfter: k.retryAfter()}
 	}
-	if b := k.buyers[ask.User]; b.quantity+ask.Quantity > k.settings.PurchaseLimit {
+	if b.quantity+ask.Quantity > k.settings.PurchaseLimit {
 		return flashsale.Answer{Code: flashsale.CodePurchaseLimit, Holds: b.rids()}
 	}
 	if ask.Quantity > k.available {
@@ -118,8 +119,8 @@ func (k *keys) retryAfter() time.Duration {
 	return min(max(time.Duration(over/rate)*time.Second, minRetry), maxRetry)
 }
 
-// take is the effect of T0.
-func (k *keys) take(ask *flashsale.Ask, now int64) *entry {
+// take is the effect of T0, for a user who was this buyer before.
+func (k *keys) take(ask *flashsale.Ask, b buyer, now int64) *entry {
 	k.seq++
 	e := &entry{
 		rid: ask.RID, user: ask.User, body: ask.Body, origin: ask.Origin, quantity: ask.Quantity,
@@ -127,7 +128,8 @@ func (k *keys) take(ask *flashsale.Ask, now int64) *entry {
 	}
 	k.available -= e.quantity
 	k.held += e.quantity
-	k.takeFor(e)
+	b.add(e.rid, e.quantity)
+	k.buyers[e.user] = b
 	k.insert(e)
 	k.due.add(e)
 	k.queue.add(e, now)

@@ -71,7 +71,7 @@ func (d *desk) check(what string, err error) {
 	}
 }
 
-// fails fails the test unless an error has a code.
+// fails makes the test fail unless an error has a code.
 func (d *desk) fails(what string, err error, code flashsale.Code) {
 	d.Helper()
 	if flashsale.CodeOf(err) != code {

@@ -42,7 +42,7 @@ func (w *walker) wantQueue(oldest time.Duration) flashsale.QueueView {
 		q.Oldest = max(q.Oldest, w.clock.now().Sub(j.At))
 		revived = revived || j.revived
 	}
-	if revived { // how old such a job is is the store's own affair
+	if revived { // its age is the store's own affair
 		q.Oldest = oldest
 	}
 	return q
