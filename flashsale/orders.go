@@ -127,6 +127,7 @@ const (
 	OpWithdraw OperationKind = "withdraw"
 	OpStatus   OperationKind = "status"
 	OpRate     OperationKind = "rate"
+	OpRebuild  OperationKind = "rebuild" // of the Stock from SQL; done once the sku's epoch is higher than the operation's
 )
 
 // Operation is a row that says what an operator wants, so that it is finished whoever dies.
@@ -161,8 +162,8 @@ const (
 
 // Operations are what operators do.
 type Operations interface {
-	// BeginOperation stores an operation and makes its step in SQL, if it comes first: a top-up, a status and a rate are
-	// committed, a withdrawal has begun. The same id again returns what there is (CodeConflict if it says something else).
+	// BeginOperation stores an operation and makes its step in SQL, if it comes first: a top-up, a status, a rate and a
+	// rebuild are committed, a withdrawal has begun. The same id again returns what there is (CodeConflict if it says something else).
 	// CodeInvalidState if the status cannot follow; Closed also needs an outbox without unsent rows of LaneStock.
 	BeginOperation(ctx context.Context, op *Operation) (*Operation, error)
 	// CommitWithdrawal is the step in SQL of a withdrawal whose step in the Stock was made in this epoch. If the sku's epoch is

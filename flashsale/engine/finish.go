@@ -19,7 +19,7 @@ func (e *Engine) finishOperations(ctx context.Context) (did int, err error) {
 	for i := range ops {
 		op, err := e.finish(ctx, &ops[i])
 		switch {
-		case isEpoch(err):
+		case isEpoch(err) || flashsale.CodeOf(err) == flashsale.CodeFenced:
 		case err != nil:
 			errs = append(errs, fmt.Errorf("the operation %s of %s: %w", ops[i].ID, ops[i].Key, err))
 		case op.State != ops[i].State:
@@ -39,6 +39,8 @@ func (e *Engine) finish(ctx context.Context, op *flashsale.Operation) (*flashsal
 		return e.withdraw(ctx, op)
 	case op.Kind == flashsale.OpTopUp:
 		return e.topUp(ctx, op)
+	case op.Kind == flashsale.OpRebuild:
+		return e.rebuildAsked(ctx, op)
 	case op.Kind == flashsale.OpStatus || op.Kind == flashsale.OpRate:
 		if err := e.configure(ctx, op.Key); err != nil {
 			return nil, err
@@ -98,9 +100,14 @@ func (e *Engine) withdraw(ctx context.Context, op *flashsale.Operation) (*flashs
 			return e.end(ctx, op, flashsale.OpRefused, fmt.Sprintf("%d units were asked for and %d are available", op.Delta, result.Available))
 		}
 		was := op.Epoch
-		if op, err = e.orders.CommitWithdrawal(ctx, op.ID, was); err != nil {
+		committed, err := e.orders.CommitWithdrawal(ctx, op.ID, was)
+		if flashsale.CodeOf(err) == flashsale.CodeInvalidState {
+			return e.cannotCommit(ctx, op, err)
+		}
+		if err != nil {
 			return nil, err
 		}
+		op = committed
 		if op.State == flashsale.OpBegun && op.Epoch <= was {
 			return nil, &flashsale.Error{Code: flashsale.CodeInternal, Message: "the withdrawal " + op.ID + " was neither committed nor given a later epoch"}
 		}
@@ -109,6 +116,20 @@ func (e *Engine) withdraw(ctx context.Context, op *flashsale.Operation) (*flashs
 		return op, nil
 	}
 	return e.end(ctx, op, flashsale.OpDone, "")
+}
+
+// cannotCommit looks why SQL does not take the step of a withdrawal that the Stock has taken: it was refused meanwhile, or the Stock had
+// units that SQL does not have. Then it has lost data, and the step is made again in what it is rebuilt to.
+func (e *Engine) cannotCommit(ctx context.Context, op *flashsale.Operation, why error) (*flashsale.Operation, error) {
+	now, err := e.orders.BeginOperation(ctx, asBegun(op))
+	if err != nil {
+		return nil, err
+	}
+	if now.State == flashsale.OpBegun {
+		e.lost(op.Key, op.Epoch, "the stock has let go of units for a withdrawal that SQL does not have")
+		return nil, why
+	}
+	return now, nil
 }
 
 // epochIsOver makes sure that SQL is past the epoch of a withdrawal whose step in the Stock was not made: only then does
@@ -122,4 +143,25 @@ func (e *Engine) epochIsOver(ctx context.Context, op *flashsale.Operation) error
 		return nil
 	}
 	return &flashsale.Error{Code: flashsale.CodeRebuilding, Message: "the stock of " + op.Key.String() + " is not at SQL's epoch; the units are taken when it is loaded"}
+}
+
+// rebuildAsked rebuilds, unless there was a rebuild since it was asked for.
+func (e *Engine) rebuildAsked(ctx context.Context, op *flashsale.Operation) (*flashsale.Operation, error) {
+	detail := "there was a rebuild since"
+	held, err := e.underLease(ctx, rebuildLease, func(ctx context.Context, fence int64) error {
+		s, err := e.readSKU(ctx, op.Key)
+		if err != nil || s.Epoch > op.Epoch && !s.Rebuilding {
+			return err
+		}
+		report, err := e.RebuildOnce(ctx, op.Key, fence)
+		detail = report.String()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !held {
+		return nil, errorf(flashsale.CodeFenced, "another instance is rebuilding; %s comes after it", op.Key)
+	}
+	return e.end(ctx, op, flashsale.OpDone, detail)
 }

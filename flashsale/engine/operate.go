@@ -210,22 +210,11 @@ func (e *Engine) operationsOf(ctx context.Context, c *Command) ([]flashsale.Oper
 	return ops, nil
 }
 
-// Rebuild rebuilds the Stock of a sku from SQL now, whether or not a loss was noticed. CodeFenced if another instance rebuilds.
-func (e *Engine) Rebuild(ctx context.Context, c Command) (report RebuildReport, err error) {
-	if err := c.check(); err != nil {
-		return report, err
-	}
-	key := flashsale.Key{Sale: c.Sale, SKU: c.SKU}
-	if _, err := e.readSKU(ctx, key); err != nil {
-		return report, err
-	}
-	e.log.Warn("a rebuild is asked for", slog.String("operation", c.ID), slog.String("sku", key.String()), slog.String("by", c.By), slog.String("reason", c.Reason))
-	held, err := e.underLease(ctx, rebuildLease, func(ctx context.Context, fence int64) (err error) {
-		report, err = e.RebuildOnce(ctx, key, fence)
-		return err
+// Rebuild rebuilds the Stock of a sku, or of each sku of the sale, from SQL, whether or not a loss was noticed. If another instance is
+// rebuilding, it is done after that, unless that was the rebuild that was asked for. The operation's detail says what was done.
+func (e *Engine) Rebuild(ctx context.Context, c Command) ([]flashsale.Operation, error) {
+	return e.forEach(ctx, &c, func(op *flashsale.Operation) error {
+		op.Kind = flashsale.OpRebuild
+		return nil
 	})
-	if err == nil && !held {
-		err = &flashsale.Error{Code: flashsale.CodeFenced, Message: "another instance is rebuilding; ask again when it has ended"}
-	}
-	return report, err
 }

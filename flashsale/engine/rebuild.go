@@ -38,6 +38,12 @@ type RebuildReport struct {
 	Took             time.Duration
 }
 
+// String says it in a line.
+func (r *RebuildReport) String() string {
+	return fmt.Sprintf("epoch %d: %d jobs decided, %d refused, %d dropped; %d entries of %d buyers loaded, %d available",
+		r.Epoch, r.Jobs, r.Refused, r.Dropped, r.Entries, r.Buyers, r.Available)
+}
+
 // rebuild is one rebuild under way.
 type rebuild struct {
 	*Engine

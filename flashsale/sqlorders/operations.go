@@ -88,8 +88,9 @@ func checkOperation(op *flashsale.Operation) error {
 		if rate < 1 || rate > flashsale.MaxRate {
 			return invalidf("operation %s: a rate of %d; give 1 to %d reservations a second", op.ID, rate, flashsale.MaxRate)
 		}
+	case flashsale.OpRebuild:
 	default:
-		return invalidf("operation %s: there is no kind %.40q; give top_up, withdraw, status or rate", op.ID, op.Kind)
+		return invalidf("operation %s: there is no kind %.40q; give top_up, withdraw, status, rate or rebuild", op.ID, op.Kind)
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ CREATE TABLE operation (
     created_at BIGINT NOT NULL,
     changed_at BIGINT NOT NULL,
     CONSTRAINT operation_state CHECK (state IN ('begun', 'committed', 'done', 'refused')),
-    CONSTRAINT operation_kind CHECK (kind IN ('top_up', 'withdraw', 'status', 'rate')),
+    CONSTRAINT operation_kind CHECK (kind IN ('top_up', 'withdraw', 'status', 'rate', 'rebuild')),
     CONSTRAINT operation_reason CHECK (reason <> '')
 );
 CREATE INDEX operation_open ON operation (created_at) WHERE state IN ('begun', 'committed');
