@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -53,8 +52,7 @@ func (s *sleeper) start(ctx context.Context, k *keep, a *action) (finish func() 
 func meanwhile() map[string]func(k *keep) {
 	return map[string]func(k *keep){
 		// Whoever sleeps for so long has lost its leases.
-		"a rebuild":  func(k *keep) { k.clock.advance(6 * time.Second); k.rebuildNow() },
-		"everything": func(k *keep) { k.clock.advance(6 * time.Second); k.settle() },
+		"a rebuild": func(k *keep) { k.clock.advance(6 * time.Second); k.rebuildNow() },
 		"everything, then a rebuild, then everything": func(k *keep) {
 			k.clock.advance(6 * time.Second)
 			k.settle()
@@ -82,10 +80,7 @@ func (k *keep) loseData() {
 func TestLateEngine(t *testing.T) {
 	for what, a := range actions() {
 		for other, others := range meanwhile() {
-			stride := 3
-			if os.Getenv("HEADGATE_EVERY_CRASH") != "" {
-				stride = 1
-			}
+			stride := a.stride(5)
 			t.Run(what+", meanwhile "+other, func(t *testing.T) {
 				t.Parallel()
 				for n := 1; lateAt(t, &a, n, others); n += stride {
@@ -127,7 +122,7 @@ func lateAt(t *testing.T, a *action, n int, others func(*keep)) bool {
 // TestTwoRebuilders has two rebuilders of one key interleave at every pair of places: the second begins while the first sleeps, sleeps
 // itself while the first goes on, and goes on when that has ended.
 func TestTwoRebuilders(t *testing.T) {
-	rebuild := action{do: func(ctx context.Context, k *keep, e *Engine) error {
+	rebuild := action{long: true, do: func(ctx context.Context, k *keep, e *Engine) error {
 		fence, held, err := k.orders.Lease(ctx, rebuildLease, fmt.Sprintf("%p", e), 5*time.Second)
 		if err != nil || !held {
 			return fmt.Errorf("held %v: %w", held, err)
@@ -135,10 +130,7 @@ func TestTwoRebuilders(t *testing.T) {
 		_, err = e.RebuildOnce(ctx, k.key, fence)
 		return err
 	}}
-	stride := 3
-	if os.Getenv("HEADGATE_EVERY_CRASH") != "" {
-		stride = 1
-	}
+	stride := rebuild.stride(3)
 	pairs := 0
 	for first := 1; ; first += stride {
 		reached := false

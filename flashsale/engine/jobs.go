@@ -48,7 +48,7 @@ type care struct {
 	// walks say where walks through reservations of the Stock go on that are too long for one pass.
 	walks map[walkOf]walk
 	// drifts are the differences that the last reconciliation found.
-	drifts map[flashsale.Key]Drift
+	drifts map[flashsale.Key]knownDrift
 	passes int64
 	report *ReconcileReport
 }
@@ -59,6 +59,12 @@ type walkOf struct {
 	key flashsale.Key
 }
 
+// knownDrift is a drift, and whether it was reported.
+type knownDrift struct {
+	Drift
+	told bool
+}
+
 type walk struct {
 	epoch  int64
 	cursor string
@@ -67,24 +73,30 @@ type walk struct {
 func newCare() *care {
 	return &care{
 		watchNow: make(chan struct{}, 1),
-		losses:   map[flashsale.Key]int64{}, walks: map[walkOf]walk{}, drifts: map[flashsale.Key]Drift{},
+		losses:   map[flashsale.Key]int64{}, walks: map[walkOf]walk{}, drifts: map[flashsale.Key]knownDrift{},
 	}
 }
 
 // lost notes that the Stock of a key has lost data in an epoch, and wakes the watcher, who begins a rebuild unless the epoch is over.
 func (e *Engine) lost(key flashsale.Key, epoch int64, why string) {
+	if e.noteLoss(key, epoch, why) {
+		e.log.Error("the stock has lost data and is rebuilt from SQL", slog.String("sku", key.String()), slog.Int64("epoch", epoch), slog.String("why", why))
+		e.wakeWatcher()
+	}
+}
+
+// noteLoss reports whether a loss is news.
+func (e *Engine) noteLoss(key flashsale.Key, epoch int64, why string) bool {
 	e.care.mu.Lock()
 	known := e.care.losses[key] >= epoch
 	if !known {
 		e.care.losses[key] = epoch
 	}
 	e.care.mu.Unlock()
-	if known {
-		return
+	if !known {
+		e.observer.Alarm(AlarmLost, key.String(), true, float64(epoch), why)
 	}
-	e.log.Error("the stock has lost data and is rebuilt from SQL", slog.String("sku", key.String()), slog.Int64("epoch", epoch), slog.String("why", why))
-	e.observer.Alarm(AlarmLost, key.String(), true, float64(epoch), why)
-	e.wakeWatcher()
+	return !known
 }
 
 // wakeWatcher lets the watcher look before its time, if it runs in this process.
@@ -105,13 +117,13 @@ func (e *Engine) lostIn(key flashsale.Key, epoch int64) bool {
 // rebuilt forgets losses of epochs before this one.
 func (e *Engine) rebuilt(key flashsale.Key, epoch int64) {
 	e.care.mu.Lock()
-	again := e.care.losses[key] >= epoch
-	if !again {
+	was, noted := e.care.losses[key]
+	over := noted && was < epoch
+	if over {
 		delete(e.care.losses, key)
 	}
-	delete(e.care.drifts, key)
 	e.care.mu.Unlock()
-	if !again {
+	if over {
 		e.observer.Alarm(AlarmLost, key.String(), false, float64(epoch), "rebuilt")
 	}
 }

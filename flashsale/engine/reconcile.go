@@ -216,18 +216,19 @@ func (k *reconciliation) drift(s *standing) {
 	found := s.drift()
 	k.care.mu.Lock()
 	before, had := k.care.drifts[key]
+	again := found != nil && had && before.Drift == *found
 	if found == nil {
 		delete(k.care.drifts, key)
 	} else {
-		k.care.drifts[key] = *found
+		k.care.drifts[key] = knownDrift{*found, again || before.told}
 	}
 	k.care.mu.Unlock()
 	switch {
-	case found != nil && had && before == *found:
+	case again:
 		k.report.Drift = found
 		k.log.Error("the counters of stock and SQL differ", slog.String("sku", key.String()), slog.String("drift", found.String()))
 		k.observer.Alarm(AlarmDrift, key.String(), true, float64(found.Stock.Available-found.SQL.Available), found.String())
-	case found == nil && had:
+	case found == nil && before.told:
 		k.observer.Alarm(AlarmDrift, key.String(), false, 0, "they agree again")
 	}
 }

@@ -99,6 +99,9 @@ func (e *Engine) rebuildIfLost(ctx context.Context, key flashsale.Key, fence int
 	if why == "" {
 		return nil
 	}
+	if !s.Rebuilding {
+		e.noteLoss(key, s.Epoch, why)
+	}
 	e.log.Warn("the stock of a sku is loaded from SQL", slog.String("sku", key.String()), slog.Int64("epoch", s.Epoch), slog.String("why", why))
 	_, err = e.RebuildOnce(ctx, key, fence)
 	return err
