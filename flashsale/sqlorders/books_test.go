@@ -9,7 +9,16 @@ import (
 // Each query must find nothing.
 func (s *shop) checkBooks() {
 	s.Helper()
+	s.checkBooksBut("nothing")
+}
+
+// checkBooksBut leaves out what is about a word.
+func (s *shop) checkBooksBut(word string) {
+	s.Helper()
 	for what, query := range contradictions {
+		if strings.Contains(what, word) {
+			continue
+		}
 		rows, err := s.o.db.Query(query) //nolint:noctx // the context of the test is over in its Cleanup
 		if err != nil {
 			s.Fatalf("%s: %v", what, err)

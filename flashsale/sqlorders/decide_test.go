@@ -219,14 +219,14 @@ func TestDecideUsersAreBytes(t *testing.T) {
 
 func TestDecideManyAtOnce(t *testing.T) {
 	eachShop(t, func(s *shop) {
-		mustExec(t, s.o, "UPDATE sale_sku SET total = 5000 WHERE sku = 'sku'")
-		mustExec(t, s.o, "UPDATE stock_ledger SET quantity = 5000 WHERE phase = 'initial' AND id = 'sale/sku'")
-		all := jobs("r", 5001)
+		mustExec(t, s.o, "UPDATE sale_sku SET total = 1100 WHERE sku = 'sku'")
+		mustExec(t, s.o, "UPDATE stock_ledger SET quantity = 1100 WHERE phase = 'initial' AND id = 'sale/sku'")
+		all := jobs("r", 1101)
 		decided := s.decide(all...)
 		seen := map[int64]bool{}
 		for i, d := range decided {
 			want := flashsale.Reserved
-			if i == 5000 {
+			if i == 1100 {
 				want = flashsale.Rejected
 			}
 			if d.RID != all[i].RID || d.State != want || d.Outbox == 0 || seen[d.Outbox] {
@@ -239,7 +239,7 @@ func TestDecideManyAtOnce(t *testing.T) {
 				t.Fatalf("again, %d: %+v", i, d)
 			}
 		}
-		s.units(testKey, 5000, 0)
+		s.units(testKey, 1100, 0)
 		_, err := s.o.Decide(s.Context(), &flashsale.Batch{Key: testKey, Epoch: 1, Jobs: make([]flashsale.Job, maxBatch+1)})
 		wantCode(t, "too many", err, flashsale.CodeInvalidArgument)
 	})

@@ -169,9 +169,12 @@ func (o *Orders) PruneOutbox(ctx context.Context, age time.Duration, limit int) 
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		those, args := in(t.d, "id", ids)
-		n, err = t.exec("DELETE FROM outbox WHERE "+those, args...)
-		return err
+		return inParts(t.d, ids, func(part []int64) error {
+			those, args := in(t.d, "id", part)
+			removed, err := t.exec("DELETE FROM outbox WHERE "+those, args...)
+			n += removed
+			return err
+		})
 	})
 	return n, err
 }

@@ -23,6 +23,8 @@ func connectPostgres(cfg Config) (*Orders, error) {
 	// The server must not work, or hold locks, for a client that has given up.
 	millis := strconv.FormatInt(cfg.Timeout.Milliseconds(), 10)
 	for name, value := range map[string]string{
+		// Every statement has an index. A plan that was made while a table was small must not read all of it when it has grown.
+		"enable_seqscan":    "off",
 		"statement_timeout": millis, "lock_timeout": millis,
 		"default_transaction_isolation": "read committed", "application_name": "headgate",
 	} {

@@ -75,12 +75,15 @@ func (t *tx) queryReservations(query string, args []any, f func(*flashsale.Reser
 	})
 }
 
+// maxIn bounds a list of values: of a longer one MariaDB makes a table, and then may read all of the other.
+const maxIn = 500
+
 // inParts calls f with parts of values that are few enough for one statement.
 func inParts[T value](d *dialect, values []T, f func(part []T) error) error {
 	if d.arrays && len(values) > 0 {
 		return f(values)
 	}
-	for part := range slices.Chunk(values, d.maxParams/2) {
+	for part := range slices.Chunk(values, maxIn) {
 		if err := f(part); err != nil {
 			return err
 		}

@@ -1,0 +1,127 @@
+package sqlorders
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/headgate-io/headgate/flashsale"
+)
+
+func (s *shop) unsent(lane flashsale.Lane, age time.Duration, limit int) []string {
+	s.Helper()
+	events, err := s.o.Unsent(s.Context(), lane, age, limit)
+	noError(s.T, "Unsent", err)
+	var ids []string
+	for i := range events {
+		ids = append(ids, events[i].MessageID())
+	}
+	return ids
+}
+
+func (s *shop) wantUnsent(lane flashsale.Lane, want ...string) {
+	s.Helper()
+	if got := s.unsent(lane, 0, 100); !slices.Equal(got, want) {
+		s.Errorf("unsent in lane %s: got %v, want %v", lane, got, want)
+	}
+}
+
+func TestUnsentAndSent(t *testing.T) {
+	eachShop(t, func(s *shop) {
+		a := s.decide(job("a", "a", 1), job("b", "b", 1))
+		s.pass(time.Second)
+		c, err := s.o.Cancel(s.Context(), "a", "", "")
+		noError(t, "Cancel", err)
+		s.wantUnsent(flashsale.LaneStock, "a:1", "b:1", "a:2")
+		if got := s.unsent(flashsale.LaneStock, time.Second, 100); !slices.Equal(got, []string{"a:1", "b:1"}) {
+			t.Errorf("of 1 s: %v", got)
+		}
+		if got := s.unsent(flashsale.LaneStock, 0, 2); !slices.Equal(got, []string{"a:1", "b:1"}) {
+			t.Errorf("2 of them: %v", got)
+		}
+		if got := s.unsent(flashsale.LaneRelay, 0, 0); len(got) != 0 {
+			t.Errorf("none of them: %v", got)
+		}
+		for range 2 {
+			noError(t, "Sent", s.o.Sent(s.Context(), flashsale.LaneStock, 1, []int64{a[0].Outbox, c.Outbox, 1 << 40}))
+		}
+		s.wantUnsent(flashsale.LaneStock, "b:1")
+		s.wantUnsent(flashsale.LaneRelay, "a:1", "b:1", "a:2")
+		if n, err := s.o.UnsentCount(s.Context(), testKey); err != nil || n != 1 {
+			t.Errorf("unsent: %d, %v", n, err)
+		}
+		if n, err := s.o.UnsentCount(s.Context(), otherKey); err != nil || n != 0 {
+			t.Errorf("unsent of another: %d, %v", n, err)
+		}
+		noError(t, "Sent", s.o.Sent(s.Context(), flashsale.LaneRelay, 0, []int64{a[1].Outbox}))
+		s.wantUnsent(flashsale.LaneRelay, "a:1", "a:2")
+		noError(t, "Sent of nothing", s.o.Sent(s.Context(), flashsale.LaneRelay, 0, nil))
+		wantCode(t, "another lane", s.o.Sent(s.Context(), "x", 0, []int64{1}), flashsale.CodeInvalidArgument)
+		_, err = s.o.Unsent(s.Context(), "stock_sent = 0 --", 0, 1)
+		wantCode(t, "another lane", err, flashsale.CodeInvalidArgument)
+	})
+}
+
+// TestSentNeedsTheEpoch: a row counts in the epoch that it went to, and not while the keys are rebuilt.
+func TestSentNeedsTheEpoch(t *testing.T) {
+	eachShop(t, func(s *shop) {
+		ids := []int64{s.decide(job("a", "a", 1))[0].Outbox}
+		mustExec(t, s.o, "UPDATE sale_sku SET epoch = 2, rebuilding = 1 WHERE sku = 'sku'")
+		for _, epoch := range []int64{1, 2, 3} {
+			noError(t, "Sent", s.o.Sent(s.Context(), flashsale.LaneStock, epoch, ids))
+			s.wantUnsent(flashsale.LaneStock, "a:1")
+		}
+		mustExec(t, s.o, "UPDATE sale_sku SET rebuilding = 0 WHERE sku = 'sku'")
+		for _, epoch := range []int64{1, 3} {
+			noError(t, "Sent", s.o.Sent(s.Context(), flashsale.LaneStock, epoch, ids))
+			s.wantUnsent(flashsale.LaneStock, "a:1")
+		}
+		noError(t, "Sent", s.o.Sent(s.Context(), flashsale.LaneStock, 2, ids))
+		s.wantUnsent(flashsale.LaneStock)
+	})
+}
+
+// TestUnsentOfARebuild: what cannot be delivered comes last.
+func TestUnsentOfARebuild(t *testing.T) {
+	eachShop(t, func(s *shop) {
+		s.decide(job("a", "a", 1), job("b", "b", 1))
+		_, err := s.o.Decide(s.Context(), &flashsale.Batch{Key: otherKey, Epoch: 1, Jobs: []flashsale.Job{job("c", "c", 1), job("d", "d", 1)}})
+		noError(t, "Decide", err)
+		s.wantUnsent(flashsale.LaneStock, "a:1", "b:1", "c:1", "d:1")
+		mustExec(t, s.o, "UPDATE sale_sku SET rebuilding = 1 WHERE sku = 'sku'")
+		s.wantUnsent(flashsale.LaneStock, "c:1", "d:1", "a:1", "b:1")
+		s.wantUnsent(flashsale.LaneRelay, "a:1", "b:1", "c:1", "d:1")
+		if got := s.unsent(flashsale.LaneStock, 0, 3); !slices.Equal(got, []string{"c:1", "d:1", "a:1"}) {
+			t.Errorf("3 of them: %v", got)
+		}
+	})
+}
+
+func TestPruneOutbox(t *testing.T) {
+	for name := range urls {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t, name, Config{}) // the books miss rows that were removed
+			var ids []int64
+			for _, d := range s.decide(jobs("r", 5)...) {
+				ids = append(ids, d.Outbox)
+			}
+			prune := func(age time.Duration, limit int, want int64) {
+				t.Helper()
+				if n, err := s.o.PruneOutbox(s.Context(), age, limit); err != nil || n != want {
+					t.Fatalf("pruned %d, %v; want %d", n, err, want)
+				}
+			}
+			s.pass(time.Minute)
+			noError(t, "Sent", s.o.Sent(s.Context(), flashsale.LaneStock, 1, ids[:4]))
+			noError(t, "Sent", s.o.Sent(s.Context(), flashsale.LaneRelay, 1, ids[1:]))
+			prune(time.Minute+time.Microsecond, 10, 0)
+			prune(time.Minute, 0, 0)
+			prune(time.Minute, 2, 2)
+			prune(time.Minute, 2, 1)
+			prune(time.Minute, 2, 0)
+			s.wantUnsent(flashsale.LaneStock, "r4:1")
+			s.wantUnsent(flashsale.LaneRelay, "r0:1")
+		})
+	}
+}
