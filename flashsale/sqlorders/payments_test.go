@@ -193,6 +193,40 @@ func TestApplyCapture(t *testing.T) {
 	})
 }
 
+// TestTwoCapturesAfterTheEnd: of two attempts that are both captured once their reservation has ended, one has its T8.
+func TestTwoCapturesAfterTheEnd(t *testing.T) {
+	for _, atOnce := range []bool{false, true} {
+		eachShop(t, func(s *shop) {
+			s.reserve("r")
+			for range 2 {
+				s.outcome(s.begin("r").IntentKey, flashsale.PayVoid)
+			}
+			_, err := s.o.Cancel(s.Context(), "r", "user of r", "")
+			noError(t, "Cancel", err)
+			s.outcome("r:1", flashsale.PayCaptured)
+			if atOnce {
+				s.outcome("r:2", flashsale.PayCaptured)
+				s.decide(s.derived("r:2", "user of r"))
+			}
+			s.decide(s.derived("r:1", "user of r"))
+			_, err = s.o.ApplyCapture(s.Context(), "r:1")
+			noError(t, "ApplyCapture", err)
+			if atOnce {
+				out, err := s.o.ApplyCapture(s.Context(), "r:2")
+				noError(t, "ApplyCapture", err)
+				if got, want := brief(out.Decided), flashsale.DerivedRID("r:2")+":cancelled(paid_twice)"; got != want {
+					t.Errorf("got %s, want %s", got, want)
+				}
+			} else {
+				s.outcome("r:2", flashsale.PayCaptured)
+			}
+			s.paymentIs("r:1", flashsale.PaymentCaptured, flashsale.DerivedRID("r:1"), "")
+			s.paymentIs("r:2", flashsale.PaymentRefunding, "", "paid_twice")
+			s.units(testKey, 0, 1)
+		})
+	}
+}
+
 // TestApplyCaptureToWhatHasEnded: the unit was had again and is gone again, or was never had.
 func TestApplyCaptureToWhatHasEnded(t *testing.T) {
 	eachShop(t, func(s *shop) {
