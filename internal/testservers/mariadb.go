@@ -44,10 +44,11 @@ func (s *MariaDBServer) setUp(install string, settings *databaseSettings) error 
 		return err
 	}
 	_, err := s.run(nil, install, "--no-defaults", "--datadir="+s.data(), "--auth-root-authentication-method=normal", "--skip-test-db",
-		"--innodb-flush-method=nosync", "--innodb-log-file-size=64M")
+		"--innodb-flush-method=nosync", "--innodb-log-file-size=64M", "--tmpdir="+s.dir)
 	s.settings = []string{
 		"--no-defaults", "--datadir=" + s.data(), "--port=" + strconv.Itoa(s.port), "--bind-address=127.0.0.1", "--skip-name-resolve",
 		"--socket=" + filepath.Join(s.dir, "socket"), "--pid-file=" + filepath.Join(s.dir, "pid"), "--init-file=" + accounts,
+		"--tmpdir=" + s.dir, // a server that starts removes the temporary tables that it finds, also those of another
 		"--innodb-log-file-size=64M", "--innodb-buffer-pool-size=64M", "--max-connections=400",
 	}
 	if !settings.durable {
