@@ -43,7 +43,7 @@ func main() {
 func allSections() []section {
 	return []section{
 		inProcess(), onRedis(128), onRedis(1), severalLimits(), gatewayOverhead(), memoryInProcess(), memoryInRedis(),
-		leasesInProcess(), leasesOnRedis(), denials(), attack(), breakerOpen(),
+		leasesInProcess(), leasesOnRedis(), denials(), attack(), breakerOpen(), saleStock(), saleSQL(), saleOffered(),
 	}
 }
 
