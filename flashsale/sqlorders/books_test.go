@@ -1,6 +1,7 @@
 package sqlorders
 
 import (
+	"context"
 	"fmt"
 	"strings"
 )
@@ -19,32 +20,42 @@ func (s *shop) checkBooksBut(word string) {
 		if strings.Contains(what, word) {
 			continue
 		}
-		rows, err := s.o.db.Query(query) //nolint:noctx // the context of the test is over in its Cleanup
-		if err != nil {
-			s.Fatalf("%s: %v", what, err)
-		}
-		names, err := rows.Columns()
-		if err != nil {
-			s.Fatal(err)
-		}
-		for n := 0; rows.Next() && n < 5; n++ {
-			values := make([]any, len(names))
-			for i := range values {
-				values[i] = new(any)
-			}
-			if err := rows.Scan(values...); err != nil {
-				s.Fatal(err)
-			}
-			var shown []string
-			for i, v := range values {
-				shown = append(shown, fmt.Sprintf("%s=%s", names[i], plain(*v.(*any))))
-			}
-			s.Errorf("%s: %s", what, strings.Join(shown, " "))
-		}
-		if err := rows.Close(); err != nil {
-			s.Error(err)
+		for _, row := range s.rows(query) {
+			s.Errorf("%s: %s", what, row)
 		}
 	}
+}
+
+// rows shows the first rows of a query.
+func (s *shop) rows(query string) (shown []string) {
+	s.Helper()
+	rows, err := s.o.db.QueryContext(context.Background(), query) // that of the test is over in its Cleanup
+	if err != nil {
+		s.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		s.Fatal(err)
+	}
+	for rows.Next() && len(shown) < 5 {
+		values := make([]any, len(names))
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := rows.Scan(values...); err != nil {
+			s.Fatal(err)
+		}
+		var row []string
+		for i, v := range values {
+			row = append(row, names[i]+"="+plain(*v.(*any)))
+		}
+		shown = append(shown, strings.Join(row, " "))
+	}
+	if err := rows.Err(); err != nil {
+		s.Fatal(err)
+	}
+	return shown
 }
 
 func plain(v any) string {

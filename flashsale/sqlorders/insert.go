@@ -105,8 +105,20 @@ func (c *columns) arrays(rows [][]any) []any {
 	return args
 }
 
-// column collects a column, with nil for NULL.
-func column[T any](rows [][]any, i int) []*T {
+// column collects a column: values, which pgx writes without reflection, or pointers, with nil for NULL, where there is one.
+func column[T any](rows [][]any, i int) any {
+	all := make([]T, len(rows))
+	for r, row := range rows {
+		v, ok := row[i].(T)
+		if !ok {
+			return nullable[T](rows, i)
+		}
+		all[r] = v
+	}
+	return all
+}
+
+func nullable[T any](rows [][]any, i int) []*T {
 	all := make([]*T, len(rows))
 	for r, row := range rows {
 		if v, ok := row[i].(T); ok {

@@ -23,7 +23,7 @@ const (
 // lockReservation locks the sku of a reservation and reads both, in this order: the key of a reservation never changes, so that it
 // may be read before the lock, and everything else only after it.
 func (t *tx) lockReservation(rid string) (*flashsale.SKUState, *flashsale.Reservation, error) {
-	if flashsale.CheckID("the id of a reservation", rid) != nil {
+	if !isID(rid) {
 		return nil, nil, noReservation(rid)
 	}
 	var key flashsale.Key

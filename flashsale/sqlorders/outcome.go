@@ -6,22 +6,17 @@ import (
 	"github.com/headgate-io/headgate/flashsale"
 )
 
-// checkEvent says what is wrong with the id of a provider's event.
-func checkEvent(eventID string) error {
-	if eventID == "" || len(eventID) > maxEvent || text(eventID) != eventID {
-		return invalidf("the id of an event of the provider must be a text of 1 to %d bytes", maxEvent)
-	}
-	return nil
+// isEvent reports whether a provider's event can have this id.
+func isEvent(eventID string) bool {
+	return eventID != "" && len(eventID) <= maxEvent && text(eventID) == eventID
 }
 
 const maxEvent = 255
 
 // Outcome takes what the provider has decided of a payment, by the tables at settle.
 func (o *Orders) Outcome(ctx context.Context, eventID string, said *flashsale.ProviderPayment) (*flashsale.PaymentOutcome, error) {
-	if eventID != "" {
-		if err := checkEvent(eventID); err != nil {
-			return nil, err
-		}
+	if eventID != "" && !isEvent(eventID) {
+		return nil, invalidf("the id of an event of the provider must be a text of 1 to %d bytes", maxEvent)
 	}
 	switch said.Status {
 	case flashsale.PayOpen, flashsale.PayCaptured, flashsale.PayFailed, flashsale.PayVoid, flashsale.PayRefunded:

@@ -39,7 +39,7 @@ func (w *paymentRow) result() flashsale.Payment {
 // isIntentKey reports whether a key can be that of an intent: "rid:attempt".
 func isIntentKey(key string) bool {
 	rid, attempt, ok := strings.Cut(key, ":")
-	if !ok || flashsale.CheckID("", rid) != nil {
+	if !ok || !isID(rid) {
 		return false
 	}
 	n, err := strconv.ParseInt(attempt, 10, 64)
@@ -176,7 +176,7 @@ func (o *Orders) Payment(ctx context.Context, intentKey string) (p *flashsale.Pa
 
 // PaymentsOf returns all attempts to pay for a reservation, in their order.
 func (o *Orders) PaymentsOf(ctx context.Context, rid string) (found []flashsale.Payment, err error) {
-	if flashsale.CheckID("", rid) != nil {
+	if !isID(rid) {
 		return nil, nil
 	}
 	err = o.read(ctx, "PaymentsOf", func(t *tx) (err error) {
@@ -188,7 +188,7 @@ func (o *Orders) PaymentsOf(ctx context.Context, rid string) (found []flashsale.
 
 // SeenEvent reports whether Outcome has taken this event.
 func (o *Orders) SeenEvent(ctx context.Context, eventID string) (seen bool, err error) {
-	if checkEvent(eventID) != nil {
+	if !isEvent(eventID) {
 		return false, nil
 	}
 	err = o.read(ctx, "SeenEvent", func(t *tx) (err error) {

@@ -91,9 +91,12 @@ func inParts[T value](d *dialect, values []T, f func(part []T) error) error {
 	return nil
 }
 
+// isID reports whether there can be a row of this id. Some databases refuse to look for what is no text.
+func isID(id string) bool { return flashsale.CheckID("an id", id) == nil }
+
 // Reservation returns a row.
 func (o *Orders) Reservation(ctx context.Context, rid string) (r *flashsale.Reservation, err error) {
-	if flashsale.CheckID("the id of a reservation", rid) != nil {
+	if !isID(rid) {
 		return nil, noReservation(rid)
 	}
 	err = o.read(ctx, "Reservation", func(t *tx) (err error) {
@@ -106,8 +109,7 @@ func (o *Orders) Reservation(ctx context.Context, rid string) (r *flashsale.Rese
 // Reservations returns the rows that there are of these rids.
 func (o *Orders) Reservations(ctx context.Context, rids []string) ([]flashsale.Reservation, error) {
 	var found []flashsale.Reservation
-	// What cannot be a rid is not there, and some databases would refuse to look for it.
-	rids = slices.DeleteFunc(slices.Clone(rids), func(rid string) bool { return flashsale.CheckID("", rid) != nil })
+	rids = slices.DeleteFunc(slices.Clone(rids), func(rid string) bool { return !isID(rid) })
 	err := o.read(ctx, "Reservations", func(t *tx) error {
 		found = found[:0]
 		return t.eachReservation(rids, func(r *flashsale.Reservation) error {
@@ -120,7 +122,7 @@ func (o *Orders) Reservations(ctx context.Context, rids []string) ([]flashsale.R
 
 // OfUser returns a user's rows of a sale, newest first.
 func (o *Orders) OfUser(ctx context.Context, sale, user string, limit int) ([]flashsale.Reservation, error) {
-	if flashsale.CheckID("", sale) != nil || flashsale.CheckUser(user) != nil || limit <= 0 {
+	if !isID(sale) || user == "" || len(user) > flashsale.MaxUser || limit <= 0 {
 		return nil, nil
 	}
 	return o.list(ctx, "OfUser", func(*tx) (string, []any) {

@@ -11,8 +11,8 @@ import "github.com/headgate-io/headgate/flashsale"
 //	failed, void          –      –            –          capture    ends refunded
 //	captured, applied     –      –            –          –          –
 //	captured, not applied –      –            –          –          ends refunded, and so does T8
-//	refunding             –      –            –          –          ends refunded
 //	refunded              –      –            –          –          –
+//	refunding             –      –            –          –          ends refunded
 //
 // A capture counts whatever the row said before, since the money has moved: a provider may tell of a failed attempt and then of
 // a second one that went through, or of both in the wrong order. Once it has counted, only a refund undoes it.
@@ -20,10 +20,10 @@ import "github.com/headgate-io/headgate/flashsale"
 // Second, what a capture pays for:
 //
 //	reservation                   as asked for                 another amount or currency
-//	reserved, confirming          T4: it is paid by this one   refunding
-//	confirmed                     T9: refunding                refunding
-//	cancelled, expired, rejected  captured, kept for T8        refunding
-//	the same, and T8 has another  T9: refunding                refunding
+//	reserved, confirming          T4: it is paid by this one   refund
+//	confirmed                     T9: refunding                refund
+//	cancelled, expired, rejected  captured, kept for T8        refund
+//	the same, and T8 has another  T9: refunding                refund
 //	attempt paid for it again
 //
 // Third, what a live payment that ends without paying (failed, void, refunded, or to be refunded) leaves behind:

@@ -88,7 +88,8 @@ CREATE TABLE IF NOT EXISTS reservation (
     CONSTRAINT reservation_state CHECK (state IN (2, 3) AND ended_at IS NULL OR state IN (4, 5, 6, 7) AND ended_at IS NOT NULL),
     INDEX reservation_sku (sale, sku, ended_at),
     INDEX reservation_due (state, until_at),
-    INDEX reservation_user (sale, user_id, created_at)
+    INDEX reservation_user (sale, user_id, created_at),
+    INDEX reservation_paid (state, changed_at, rid)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS stock_ledger (
@@ -103,7 +104,8 @@ CREATE TABLE IF NOT EXISTS stock_ledger (
     CONSTRAINT ledger_phase CHECK (phase IN ('initial', 'reserve', 'settle', 'top_up', 'withdraw')),
     CONSTRAINT ledger_kind CHECK (phase = 'settle' AND kind IN ('sold', 'released') OR phase <> 'settle' AND kind = ''),
     CONSTRAINT ledger_quantity CHECK (quantity > 0 OR phase = 'initial' AND quantity = 0),
-    INDEX ledger_sku (sale, sku)
+    INDEX ledger_sku (sale, sku),
+    INDEX ledger_sold (phase, kind, at, id)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS operation (
@@ -143,7 +145,8 @@ CREATE TABLE IF NOT EXISTS orders (
     CONSTRAINT orders_rid UNIQUE (rid),
     CONSTRAINT orders_units CHECK (quantity > 0 AND amount >= 0),
     CONSTRAINT orders_state CHECK (state IN ('unpaid', 'paid', 'cancelled', 'expired')),
-    INDEX orders_sku (sale, sku)
+    INDEX orders_sku (sale, sku),
+    INDEX orders_paid (state, changed_at, rid)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS payment (

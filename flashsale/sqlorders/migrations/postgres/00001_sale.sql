@@ -90,6 +90,7 @@ CREATE TABLE reservation (
 CREATE INDEX reservation_sku ON reservation (sale, sku, ended_at);
 CREATE INDEX reservation_due ON reservation (state, until_at) WHERE ended_at IS NULL;
 CREATE INDEX reservation_user ON reservation (sale, user_id, created_at);
+CREATE INDEX reservation_paid ON reservation (changed_at, rid) WHERE state = 4;
 
 CREATE TABLE stock_ledger (
     id       TEXT COLLATE "C" NOT NULL, -- a rid, an operation, or "sale/sku" of phase initial
@@ -105,6 +106,7 @@ CREATE TABLE stock_ledger (
     CONSTRAINT ledger_quantity CHECK (quantity > 0 OR phase = 'initial' AND quantity = 0)
 );
 CREATE INDEX ledger_sku ON stock_ledger (sale, sku);
+CREATE INDEX ledger_sold ON stock_ledger (at, id) WHERE phase = 'settle' AND kind = 'sold';
 
 CREATE TABLE operation (
     id         TEXT COLLATE "C" PRIMARY KEY,
@@ -145,6 +147,7 @@ CREATE TABLE orders (
     CONSTRAINT orders_state CHECK (state IN ('unpaid', 'paid', 'cancelled', 'expired'))
 );
 CREATE INDEX orders_sku ON orders (sale, sku);
+CREATE INDEX orders_paid ON orders (changed_at, rid) WHERE state = 'paid';
 
 CREATE TABLE payment (
     intent_key TEXT COLLATE "C" PRIMARY KEY,
@@ -166,6 +169,7 @@ CREATE TABLE payment (
 );
 CREATE INDEX payment_open ON payment (state, changed_at);
 CREATE INDEX payment_changed ON payment (changed_at, intent_key);
+CREATE INDEX payment_paid ON payment (changed_at, applied_to) WHERE applied_to IS NOT NULL;
 
 CREATE TABLE payment_event (
     event_id   TEXT COLLATE "C" PRIMARY KEY,
