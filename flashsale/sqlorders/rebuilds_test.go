@@ -171,7 +171,7 @@ func TestSnapshot(t *testing.T) {
 
 func TestSnapshotInParts(t *testing.T) {
 	t.Parallel()
-	const n = 2*partSize + 500
+	const n = partSize + 200
 	eachShop(t, func(s *shop) {
 		begin(s.T, s.o, topUp("op", n), flashsale.OpCommitted)
 		for chunk := range slices.Chunk(jobs("r", n), 1000) {
@@ -242,7 +242,7 @@ func TestSnapshotIsOfOneMoment(t *testing.T) {
 				}
 			})
 		}
-		for i := 0; i < 20 && !s.Failed(); i++ {
+		for i := 0; i < 8 && !s.Failed(); i++ {
 			all, err := snapshotOf(ctx, s.o, 1)
 			if err != nil {
 				s.Error(err)

@@ -3,9 +3,12 @@ package sqlorders
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/internal/testservers"
@@ -29,6 +32,10 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	shared.postgres.Close()
 	shared.mariadb.Close()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Println(err)
+		code = 1
+	}
 	os.Exit(code)
 }
 
