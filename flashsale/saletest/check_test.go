@@ -2,6 +2,7 @@ package saletest
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
@@ -77,7 +78,9 @@ func (w *world) quiet() bool {
 	w.must(err)
 	v, err := w.stock.View(context.Background(), w.key)
 	w.must(err)
-	return quiet && v.Held == 0 && len(w.openPayments()) == 0 && len(w.hooks) == 0
+	untold, err := w.orders.Unsent(context.Background(), flashsale.LaneRelay, 0, 1)
+	w.must(err)
+	return quiet && len(untold) == 0 && v.Held == 0 && len(w.openPayments()) == 0 && len(w.hooks) == 0
 }
 
 func (w *world) openPayments() []flashsale.Payment {
@@ -294,4 +297,21 @@ func (w *world) sellOut() {
 		w.now = w.now.Add(10 * time.Second)
 		w.round()
 	}
+}
+
+// summary tells what came of a run, so that one who reads it sees that something did.
+func (w *world) summary() string {
+	ends := map[flashsale.State]int{}
+	refunds := 0
+	for i := range w.events {
+		if e := &w.events[i]; e.State.Terminal() {
+			ends[e.State]++
+		}
+	}
+	for r := range w.provider.Records() {
+		refunds += int(r.Refunds)
+	}
+	s, err := w.orders.SKU(context.Background(), w.key)
+	w.must(err)
+	return fmt.Sprintf("%d steps, total %d, epoch %d, ends %v, refunds %d, operations %d", w.steps, s.Total, s.Epoch, ends, refunds, w.begun)
 }

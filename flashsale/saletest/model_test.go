@@ -49,6 +49,7 @@ func run(t *testing.T, seed uint64) {
 	}
 	w.heal()
 	w.settled()
+	t.Log(w.summary())
 	w.sellOut()
 	w.heal()
 	w.settled()

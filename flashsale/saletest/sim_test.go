@@ -24,6 +24,7 @@ type sim struct {
 	trace []string // the last lines
 	// fail is the chance, in a thousand, that a call fails, before or after it has run.
 	fail int
+	ends map[string]int // how operations have ended
 }
 
 // verdict is what becomes of a call.
@@ -53,7 +54,7 @@ type actorKey struct{}
 var errCrashed = errors.New("this process has crashed")
 
 func newSim(seed uint64, start time.Time) *sim {
-	return &sim{rng: rand.New(rand.NewPCG(seed, 0x5a1e)), now: start, turn: make(chan *actor)}
+	return &sim{rng: rand.New(rand.NewPCG(seed, 0x5a1e)), now: start, turn: make(chan *actor), ends: map[string]int{}}
 }
 
 // gate is where actors stand. Calls without an actor, those of the test itself, pass.
@@ -122,11 +123,22 @@ func (s *sim) await() {
 		s.ready = append(s.ready, a)
 		return
 	}
+	s.ends[a.name[strings.LastIndexByte(a.name, ' ')+1:]+" "+outcome(a.err)]++
 	if a.err != nil {
 		s.note("end %s: %v", a.name, a.err)
 	} else {
 		s.note("end %s", a.name)
 	}
+}
+
+func outcome(err error) string {
+	switch code := flashsale.CodeOf(err); {
+	case err == nil:
+		return "ok"
+	case code != "":
+		return string(code)
+	}
+	return "crashed"
 }
 
 // step lets one actor make its call. It reports whether there was one.
