@@ -9,8 +9,8 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("sale.seed", 0, "run the model test with this seed alone")
-	runsFlag  = flag.Int("sale.runs", 120, "how many runs of the model test, each with a seed of its own")
-	stepsFlag = flag.Int("sale.steps", 400, "how many steps each run has before it is let heal")
+	runsFlag  = flag.Int("sale.runs", 60, "how many runs of the model test, each with a seed of its own")
+	stepsFlag = flag.Int("sale.steps", 600, "how many steps each run has before it is let heal")
 )
 
 // TestModel runs drawn interleavings of everything against the simple model. A failure tells its seed: -sale.seed SEED runs it again.

@@ -33,13 +33,13 @@ func (w *world) move() {
 		begin(name, func(ctx context.Context) error { _, err := f(ctx); return err })
 	}
 	switch n := w.rng.IntN(100); {
-	case n < 14:
+	case n < 12:
 		begin(s.name+" buys", w.buys(e, s))
-	case n < 22:
+	case n < 18:
 		begin(s.name+" asks again", w.asksAgain(e, s))
-	case n < 30:
+	case n < 33:
 		begin(s.name+" pays", w.pays(e, s))
-	case n < 34:
+	case n < 36:
 		begin(s.name+" cancels", w.cancels(e, s))
 	case n < 38:
 		begin(s.name+" looks", w.looks(e, s))
