@@ -182,6 +182,19 @@ func (k *keep) paid(user string) string {
 	return rid
 }
 
+// sold is paid for, and told of.
+func (k *keep) sold(user string) string {
+	k.t.Helper()
+	rid := k.paid(user)
+	k.clock.advance(k.engine.cfg.Paying.Age + time.Millisecond)
+	_, err := k.engine.PollOnce(k.t.Context())
+	k.must(err)
+	if r := k.row(rid); r.State != flashsale.Confirmed {
+		k.t.Fatalf("what is paid is %s", r.State)
+	}
+	return rid
+}
+
 func (k *keep) row(rid string) *flashsale.Reservation {
 	k.t.Helper()
 	r, err := k.orders.Reservation(k.t.Context(), rid)
@@ -259,16 +272,11 @@ func (k *keep) sound() {
 func mixed(t testing.TB) *keep {
 	t.Helper()
 	k := openKeep(t)
-	k.paid("sold")
-	_, err := k.engine.PollOnce(t.Context())
-	k.must(err)
-	k.clock.advance(3 * time.Second)
-	_, err = k.engine.PollOnce(t.Context())
-	k.must(err)
+	k.sold("sold")
 	k.paying("paying")
 	k.held("holding")
 	back := k.held("back")
-	_, err = k.orders.Cancel(t.Context(), back, "back", "")
+	_, err := k.orders.Cancel(t.Context(), back, "back", "")
 	k.must(err)
 	k.reserve("taken")
 	if _, err := k.stock.Pull(t.Context(), k.key, k.sku().Epoch, "gone", 1, time.Minute); err != nil {

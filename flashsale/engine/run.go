@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"runtime/debug"
 	"time"
@@ -140,4 +141,13 @@ func (e *Engine) shielded(what string, f func() error) (err error) {
 		}
 	}()
 	return f()
+}
+
+// allOf calls f with 0 to n−1, so many at a time, each shielded, and returns all errors.
+func (e *Engine) allOf(n, parallel int, what string, f func(i int) error) error {
+	errs := make([]error, n)
+	inTurns(n, parallel, func(i int) {
+		errs[i] = e.shielded(what, func() error { return f(i) })
+	})
+	return errors.Join(errs...)
 }

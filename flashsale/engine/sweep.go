@@ -11,12 +11,11 @@ import (
 
 // Bounds of one pass of the sweeper; what is left over is for the next.
 const (
-	sweepPage   = 256
-	sweepPages  = 8
-	settleAtAll = 8 // payments asked about at a time
-	openOps     = 100
-	pruneAge    = time.Hour
-	pruneRows   = 2000
+	sweepPage  = 256
+	sweepPages = 8
+	openOps    = 100
+	pruneAge   = time.Hour
+	pruneRows  = 2000
 )
 
 // SweepOnce ends what is past its time, and finishes what others have left: pending reservations past their deadline (T2), reserved
@@ -157,9 +156,7 @@ func (e *Engine) settle(ctx context.Context, confirming []*flashsale.Reservation
 	if e.payments == nil {
 		return nil
 	}
-	return each(confirming, settleAtAll, func(r *flashsale.Reservation) error {
-		return e.shielded("settling "+r.RID, func() error { return e.settleOverdue(ctx, r) })
-	})
+	return e.allOf(len(confirming), e.cfg.Paying.Parallel, "settling", func(i int) error { return e.settleOverdue(ctx, confirming[i]) })
 }
 
 // forget takes one page further the walk through all reservations of a key, which removes what ended longer ago than Retention. The

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
@@ -78,9 +77,7 @@ func (e *Engine) lossOf(s *flashsale.SKUState, v *flashsale.StockView) string {
 // rebuildLossy rebuilds keys under the lease; if another instance has it, that one does.
 func (e *Engine) rebuildLossy(ctx context.Context, keys []flashsale.Key) error {
 	_, err := e.underLease(ctx, rebuildLease, func(ctx context.Context, fence int64) error {
-		return each(keys, atATime, func(key flashsale.Key) error {
-			return e.shielded("the rebuild of "+key.String(), func() error { return e.rebuildIfLost(ctx, key, fence) })
-		})
+		return e.allOf(len(keys), atATime, "rebuilding", func(i int) error { return e.rebuildIfLost(ctx, keys[i], fence) })
 	})
 	return err
 }
@@ -117,20 +114,4 @@ func (e *Engine) configure(ctx context.Context, key flashsale.Key) error {
 		return &flashsale.Error{Code: flashsale.CodeRebuilding, Message: "the stock of " + key.String() + " is being loaded; it gets its settings then"}
 	}
 	return e.stock.Configure(ctx, key, s.Epoch, &s.Settings)
-}
-
-// each calls f for all items, at most limit at a time, and returns all errors.
-func each[T any](items []T, limit int, f func(T) error) error {
-	errs := make([]error, len(items))
-	places := make(chan struct{}, limit)
-	var wg sync.WaitGroup
-	for i := range items {
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
-			errs[i] = f(items[i])
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }
