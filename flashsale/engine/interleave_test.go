@@ -12,12 +12,11 @@ import (
 
 // sleeper is an engine that stops before its n-th call of a port until it is woken. It is not dead, only late.
 type sleeper struct {
-	n       int
-	calls   int
-	at      string
-	asleep  chan struct{}
-	wake    chan struct{}
-	waiting bool
+	n      int
+	calls  int
+	at     string
+	asleep chan struct{}
+	wake   chan struct{}
 }
 
 func newSleeper(n int) *sleeper {
@@ -133,7 +132,7 @@ func TestTwoRebuilders(t *testing.T) {
 	stride := rebuild.stride(3)
 	pairs := 0
 	for first := 1; ; first += stride {
-		reached := false
+		var reached bool
 		for second := 1; ; second += stride {
 			k := mixed(t)
 			one, two := newSleeper(first), newSleeper(second)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
@@ -85,7 +86,7 @@ func (e *Engine) tombstone(ctx context.Context, key flashsale.Key, due []flashsa
 	half := len(due) / 2
 	first, err1 := e.tombstone(ctx, key, due[:half])
 	second, err2 := e.tombstone(ctx, key, due[half:])
-	all := append(first, second...)
+	all := slices.Concat(first, second)
 	if len(all) > 0 {
 		if err := errors.Join(err1, err2); err != nil {
 			e.log.Error("a pending reservation cannot be refused", slog.String("sku", key.String()), slog.Any("error", err))
