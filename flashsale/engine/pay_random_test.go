@@ -50,10 +50,18 @@ func playAtRandom(t *testing.T, seed uint64) map[string]int {
 		FailBefore: 0.05, FailAfter: 0.05,
 		Webhook: simpay.Range{Max: time.Minute}, LateBy: 10 * time.Minute, Lost: 0.3, Twice: 0.3, Late: 0.2, Reordered: 0.2, Misreport: 0.1,
 	}})
+	// The poller asks about several payments together, so that faults are drawn by several goroutines.
+	var mu sync.Mutex
+	drawn := rand.New(rand.NewPCG(seed, 98))
+	draw := func(chance float64) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return fault(drawn, chance)
+	}
 	faults := func(chance float64) {
-		c.gate.Before = func(context.Context, string) error { return fault(rng, chance) }
+		c.gate.Before = func(context.Context, string) error { return draw(chance) }
 		c.gate.After = func(_ context.Context, _ string, err error) error {
-			if lost := fault(rng, chance); lost != nil {
+			if lost := draw(chance); lost != nil {
 				return lost
 			}
 			return err

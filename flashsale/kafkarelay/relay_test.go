@@ -245,7 +245,8 @@ func TestBrokersGoAndComeBack(t *testing.T) {
 	within, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for err = errors.New("not yet"); err != nil; {
-		if err = r.Publish(within, []flashsale.Event{event("r2", 1), event("r2", 2)}); within.Err() != nil {
+		err = r.Publish(within, []flashsale.Event{event("r2", 1), event("r2", 2)})
+		if within.Err() != nil {
 			t.Fatalf("after 20 s: %v", err)
 		}
 	}

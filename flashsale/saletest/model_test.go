@@ -9,7 +9,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("sale.seed", 0, "run the model test with this seed alone")
-	runsFlag  = flag.Int("sale.runs", 60, "how many runs of the model test, each with a seed of its own")
+	runsFlag  = flag.Int("sale.runs", 40, "how many runs of the model test, each with a seed of its own")
 	stepsFlag = flag.Int("sale.steps", 600, "how many steps each run has before it is let heal")
 )
 
