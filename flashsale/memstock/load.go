@@ -123,7 +123,7 @@ func (k *keys) loadEntry(from *flashsale.Entry) {
 }
 
 // Drain implements [flashsale.Loader].
-func (s *Stock) Drain(ctx context.Context, key flashsale.Key, epoch, older int64, after string, limit int) ([]flashsale.Job, error) { //nolint:revive // the port says so
+func (s *Stock) Drain(ctx context.Context, key flashsale.Key, epoch, older int64, after string, limit int) ([]flashsale.Job, error) {
 	u, err := s.lockOlder(ctx, key, epoch, older)
 	if err != nil {
 		return nil, err

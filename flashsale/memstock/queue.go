@@ -150,7 +150,7 @@ func (e *entry) publicJob() flashsale.Job {
 }
 
 // Pull implements [flashsale.Queue].
-func (s *Stock) Pull(ctx context.Context, key flashsale.Key, epoch int64, _ string, limit int, reclaim time.Duration) ([]flashsale.Job, error) { //nolint:revive // the port says so
+func (s *Stock) Pull(ctx context.Context, key flashsale.Key, epoch int64, _ string, limit int, reclaim time.Duration) ([]flashsale.Job, error) {
 	k, err := s.lock(ctx, key, epoch)
 	if err != nil {
 		return nil, err

@@ -11,10 +11,9 @@ import (
 
 // shopper is someone who asks, asks again, pays, walks away.
 type shopper struct {
-	name    string
-	tokens  []ticket
-	intents int
-	told    map[string]flashsale.State // the final answers this shopper got
+	name   string
+	tokens []ticket
+	told   map[string]flashsale.State // the final answers this shopper got
 }
 
 // ticket is a token, and what was asked for with it.
