@@ -113,6 +113,8 @@ func (w *world) boot(i int) {
 		Stock: porttest.NewStock(w.stock, gate), Orders: porttest.NewOrders(w.orders, gate), Payments: porttest.NewPayments(w.provider, gate),
 		Relay: porttest.NewRelay(relayTo{w}, gate), Keys: w.keys, Instance: "i" + string(rune('0'+i)), Now: func() time.Time { return w.now },
 		Rand: seeded{rand.New(rand.NewPCG(uint64(w.lives), 7))},
+		// One thing at a time: who makes the next call is for the sim to draw.
+		Paying: engine.Paying{Parallel: 1},
 		// The heartbeats of a lease go by the process's own clock; those of this test are none, and leases end by SQL's alone.
 		Jobs: engine.Jobs{Lease: leaseTime},
 	})
