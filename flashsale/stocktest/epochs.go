@@ -170,6 +170,9 @@ func (d *desk) drain(older int64, limit int) []flashsale.Job {
 		if len(jobs) > limit {
 			d.Fatalf("%d jobs drained, at most %d were asked for", len(jobs), limit)
 		}
+		if len(all) > 10_000 {
+			d.Fatal("the drain does not end")
+		}
 		if len(jobs) == 0 {
 			return all
 		}

@@ -99,6 +99,8 @@ func noSavings(d *desk) {
 	d.clock.advance(time.Minute)
 	d.apply(effect("fill0", "u0", 1, flashsale.Rejected, 1), flashsale.AppliedMoved)
 	equal(d, "after a minute", len(d.pull("c1", 200)), 10)
+	d.clock.advance(500 * time.Millisecond)
+	equal(d, "after half a second", len(d.pull("c1", 200)), 10)
 }
 
 func reclaims(d *desk) {
