@@ -46,7 +46,7 @@ local last = call('ZREVRANGE', PULLS, 0, 0, 'WITHSCORES')
 if last[2] and tonumber(last[2]) > now then
   for _, member in ipairs(call('ZRANGEBYSCORE', PULLS, '(' .. string.format('%.0f', now), '+inf')) do call('ZADD', PULLS, 'XX', now, member) end
 end
-if waiting > 0 then takeOver() end
+if waiting > 0 then takeOver() else call('DEL', PULLS) end
 if got < n then
   local new = call('XREADGROUP', 'GROUP', 'c', consumer, 'COUNT', n - got, 'STREAMS', Q, '>')
   if new then
