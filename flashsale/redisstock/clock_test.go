@@ -1,6 +1,7 @@
 package redisstock_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -70,5 +71,45 @@ func TestClockOfRedis(t *testing.T) {
 	at(2 * time.Hour)
 	if a := asked("r2"); a.Code != flashsale.CodeNotOpen || a.Detail != "ended" {
 		t.Errorf("after the end: %+v", a)
+	}
+}
+
+// TestConsumersThatAreGone: names of consumers do not pile up.
+func TestConsumersThatAreGone(t *testing.T) {
+	srv := testservers.Redis(t, testservers.FakeTime())
+	k := sell(t, open(t, redisstock.Config{Addrs: []string{srv.Addr()}, Namespace: "ns"}), 1000, 1)
+	consumers := func() int {
+		t.Helper()
+		all, err := srv.Do("XINFO", "CONSUMERS", "ns:{sale:sku}:1:q", "c")
+		k.check(err)
+		return len(all.([]any))
+	}
+	pull := func(consumer string, want int) []flashsale.Job {
+		t.Helper()
+		jobs, err := k.stock.Pull(t.Context(), k.key, 1, consumer, 1, time.Minute)
+		k.check(err)
+		if len(jobs) != want {
+			t.Fatalf("%s pulled %+v, want %d", consumer, jobs, want)
+		}
+		return jobs
+	}
+	for i := range 100 {
+		name := fmt.Sprint("c", i)
+		k.accept(name, "u-"+name, 1)
+		job := pull(name, 1)[0]
+		if i%10 > 0 {
+			_, err := k.stock.Apply(t.Context(), k.key, 1, nil, []string{job.ID})
+			k.check(err)
+		}
+	}
+	k.check(srv.SetClock(2 * time.Minute))
+	pull("new", 1) // of c0, which is the first that goes with nothing left
+	if n := consumers(); n != 101 {
+		t.Errorf("%d consumers, want 101: none has been idle for long", n)
+	}
+	k.check(srv.SetClock(2 * time.Hour))
+	pull("new", 1)
+	if n := consumers(); n != 9 {
+		t.Errorf("%d consumers, want the 8 that still have jobs, and the new one", n)
 	}
 }

@@ -6,8 +6,18 @@
 //	defer stock.Close()
 //	if err := stock.Check(ctx); err != nil { … } // that this Redis keeps what it is given
 //
-// Give it a Redis of its own: noeviction, an append-only file, memory for about 500 bytes a reservation. Nothing that counts has a
+// Give it a Redis of its own: noeviction, an append-only file, memory for about 400 bytes a reservation. Nothing that counts has a
 // time to live. All keys of a sku have one hash tag, and so lie on one node; different skus are spread over a Cluster.
+//
+// # What a reserve costs
+//
+// Calls of one sku that come while another is on the wire go together, up to 128 in one script: by itself a script takes as long as 5 more
+// reserves in it. With 128 callers, about 50 went together, and one took 7 to 8 µs of Redis's processor, append-only file and all, where the
+// DECR and SET NX EX of tutorials took 6 to 8 in the same run (BenchmarkReserve and BenchmarkPair, two busy processors). Of that
+// about a third each is the look-ups in the two hashes, Lua itself, and the rest. What made the difference was to read and to write
+// each hash in one command for all; an index of deadlines with a member for each call and not for each reservation, which saves 1.5 µs;
+// and values packed by the caller. The job's own XADD costs 1.7 µs. A list would take a tenth of that, but it knows nothing of
+// consumers, deliveries and acknowledgements.
 //
 // # Failures
 //

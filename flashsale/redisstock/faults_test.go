@@ -195,7 +195,7 @@ func TestReplica(t *testing.T) {
 // TestSentinel: a failover is another run, and the stock goes on with the new primary.
 func TestSentinel(t *testing.T) {
 	group := testservers.Sentinel(t)
-	k := sell(t, open(t, redisstock.Config{Addrs: group.Addrs(), Master: group.Name()}), 10, 1)
+	k := sell(t, open(t, redisstock.Config{Addrs: group.Addrs(), Master: group.Name(), Namespace: "headgate"}), 10, 1)
 	k.accept("r1", "u1", 1)
 	run := k.view().Run
 	primary, err := group.Primary()

@@ -74,13 +74,16 @@ func parsePairs(all []rueidis.RedisMessage) ([][2]string, bool) {
 	return pairs, len(all)%2 == 0
 }
 
-// dueLook is how many members of the index of deadlines one script looks at: at most 128 reservations each, for about a
-// millisecond of Redis's time in all.
+// dueLook is how many members of the index of deadlines one script cleans: at most 128 reservations each, for about a millisecond of
+// Redis's time in all.
 const dueLook = 16
+
+// maxDue is how many due reservations one call lists at most.
+const maxDue = 10_000
 
 // Due implements [flashsale.Stock]. What it finds decided it drops from the index, in as many calls as it takes.
 func (s *Stock) Due(ctx context.Context, key flashsale.Key, epoch int64, limit int) ([]flashsale.Entry, error) {
-	limit = min(max(limit, 0), maxList)
+	limit = min(max(limit, 0), maxDue)
 	for {
 		o, err := s.op(s.scripts.due, key, epoch, keysDue, "a look for what is due")
 		if err != nil {

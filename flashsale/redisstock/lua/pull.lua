@@ -41,12 +41,22 @@ local function takeOver()
   end
 end
 
+-- tidy removes consumers that have gone, where there are many: each process has names of its own.
+local function tidy()
+  local all = call('XINFO', 'CONSUMERS', Q, 'c')
+  if #all <= 64 then return end
+  for _, c in ipairs(all) do -- name, its name, pending, how many, idle, ms
+    if c[4] == 0 and c[6] > 3600000 then call('XGROUP', 'DELCONSUMER', Q, 'c', c[2]) end
+  end
+end
+
 -- A clock that went back must not keep a job from being found: its time begins anew.
 local last = call('ZREVRANGE', PULLS, 0, 0, 'WITHSCORES')
 if last[2] and tonumber(last[2]) > now then
   for _, member in ipairs(call('ZRANGEBYSCORE', PULLS, '(' .. string.format('%.0f', now), '+inf')) do call('ZADD', PULLS, 'XX', now, member) end
 end
 if waiting > 0 then takeOver() else call('DEL', PULLS) end
+if got > 0 then tidy() end
 if got < n then
   local new = call('XREADGROUP', 'GROUP', 'c', consumer, 'COUNT', n - got, 'STREAMS', Q, '>')
   if new then
