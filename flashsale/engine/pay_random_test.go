@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -14,12 +16,16 @@ import (
 
 // TestPaymentsAtRandom lets some hundred shoppers pay at a provider that does everything wrong that it can, while the jobs run now
 // and then, calls of all ports fail before and after, and the engine dies. Then all is well again, and everything must have come to
-// its end: confirmed, or refunded, or never captured; and nobody is charged twice.
+// its end: confirmed, or refunded, or never captured; and nobody is charged twice. HEADGATE_PAYMENT_SEEDS=1000 tries more.
 func TestPaymentsAtRandom(t *testing.T) {
 	var mu sync.Mutex
 	moved := map[string]int{}
+	seeds := uint64(6)
+	if n, err := strconv.ParseUint(os.Getenv("HEADGATE_PAYMENT_SEEDS"), 10, 32); err == nil {
+		seeds = n
+	}
 	t.Run("seeds", func(t *testing.T) {
-		for seed := range uint64(6) {
+		for seed := range seeds {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				told := playAtRandom(t, seed)

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -314,4 +316,57 @@ func TestThePollerReachesEverybody(t *testing.T) {
 	}
 	c.is(rids[19], flashsale.Confirmed)
 	c.bankHas(intents[0], flashsale.PayRefunded)
+}
+
+// TestManyAreLookedAtTogether by the poller and by the sweeper.
+func TestManyAreLookedAtTogether(t *testing.T) {
+	c := openTill(t, tillPlan{total: 40})
+	c.deaf = true
+	c.e.cfg.Paying.Parallel = 8
+	var rids []string
+	for i := range 40 {
+		user := fmt.Sprint("u", i)
+		rid := c.reserve(user, 1)
+		rids = append(rids, rid)
+		intent := c.begin(rid, user)
+		if i%2 == 0 {
+			c.must(c.bank.Pay(intent, flashsale.PayCaptured))
+		}
+	}
+	c.pass(10 * time.Second)
+	if n := c.did(c.e.PollOnce(t.Context())); n != 20 {
+		t.Fatalf("%d payments moved; want 20", n)
+	}
+	c.pass(hold + grace)
+	c.did(c.e.SweepOnce(t.Context()))
+	for i, rid := range rids {
+		c.is(rid, []flashsale.State{flashsale.Confirmed, flashsale.Expired}[i%2])
+	}
+	c.jobs()
+	c.holds()
+}
+
+// panicking is a provider with a fault.
+type panicking struct{ flashsale.Payments }
+
+func (panicking) Query(context.Context, string) (*flashsale.ProviderPayment, error) {
+	var p *flashsale.ProviderPayment
+	return &flashsale.ProviderPayment{Status: p.Status}, nil
+}
+
+// TestAPanicOfTheProviderEndsNoPoll: the other payments go on.
+func TestAPanicOfTheProviderEndsNoPoll(t *testing.T) {
+	c := openTill(t, tillPlan{total: 3})
+	c.deaf = true
+	rid, first, _ := c.twoAttempts()
+	c.must(c.bank.Capture(first, 1, "EUR")) // a refund is owed, and a live payment makes the poller panic
+	c.must(c.event("evt_1", first, flashsale.PayCaptured, 1, "EUR"))
+	c.pass(10 * time.Second)
+	bank := c.e.payments
+	c.e.payments = panicking{bank}
+	_, err := c.e.PollOnce(t.Context())
+	codeIs(t, err, flashsale.CodeInternal)
+	c.e.payments = bank
+	c.bankHas(first, flashsale.PayRefunded)
+	c.is(rid, flashsale.Confirming)
 }

@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,15 +98,13 @@ func (p *poll) look(ctx context.Context, page []flashsale.Payment) error {
 	return nil
 }
 
-// one goes on with a payment. A fault in it must not end the process: it runs in a goroutine of its own.
+// one goes on with a payment. What fails holds up no other.
 func (p *poll) one(ctx context.Context, pay *flashsale.Payment, row *flashsale.Reservation) {
-	defer func() {
-		if r := recover(); r != nil {
-			p.e.log.Error("a payment makes the poller panic; the others go on", slog.String("intent", pay.IntentKey), slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
-			p.fail(errorf(flashsale.CodeInternal, "payment %s makes the poller panic", pay.IntentKey))
-		}
-	}()
-	moved, err := p.step(ctx, pay, row)
+	moved := false
+	err := p.e.shielded("polling "+pay.IntentKey, func() (err error) {
+		moved, err = p.step(ctx, pay, row)
+		return err
+	})
 	if moved {
 		p.moved.Add(1)
 	}

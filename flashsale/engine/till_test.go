@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -251,13 +252,20 @@ func (c *till) holds() {
 // told is what observers were told.
 type told struct {
 	nobody
+	mu     sync.Mutex
 	alarms map[string]bool
 	moved  map[string]int
 }
 
-func (o *told) Alarm(kind, _ string, on bool, _ float64, _ string) { o.alarms[kind] = on }
+func (o *told) Alarm(kind, _ string, on bool, _ float64, _ string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.alarms[kind] = on
+}
 
 func (o *told) Moved(_, transition, reason string, _ int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.moved[transition]++
 	o.moved[transition+" "+reason]++
 }
