@@ -347,11 +347,13 @@ func TestManyAreLookedAtTogether(t *testing.T) {
 }
 
 // panicking is a provider with a fault.
-type panicking struct{ flashsale.Payments }
+type panicking struct {
+	flashsale.Payments
+	known []flashsale.ProviderPayment
+}
 
-func (panicking) Query(context.Context, string) (*flashsale.ProviderPayment, error) {
-	var p *flashsale.ProviderPayment
-	return &flashsale.ProviderPayment{Status: p.Status}, nil
+func (p panicking) Query(context.Context, string) (*flashsale.ProviderPayment, error) {
+	return &p.known[0], nil // there is none
 }
 
 // TestAPanicOfTheProviderEndsNoPoll: the other payments go on.
@@ -363,7 +365,7 @@ func TestAPanicOfTheProviderEndsNoPoll(t *testing.T) {
 	c.must(c.event("evt_1", first, flashsale.PayCaptured, 1, "EUR"))
 	c.pass(10 * time.Second)
 	bank := c.e.payments
-	c.e.payments = panicking{bank}
+	c.e.payments = panicking{Payments: bank}
 	_, err := c.e.PollOnce(t.Context())
 	codeIs(t, err, flashsale.CodeInternal)
 	c.e.payments = bank
