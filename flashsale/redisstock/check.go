@@ -66,6 +66,11 @@ func (s *Stock) checkNode(ctx context.Context, addr string, node rueidis.Client)
 	}
 	if fields["aof_enabled"] == "0" {
 		add("it keeps no append-only file, so that a restart loses the stock; set appendonly yes, and appendfsync everysec or always")
+	} else if s.setting(ctx, node, "appendfsync") == "no" {
+		add("appendfsync is no, so that a crash of its machine loses half a minute of the stock; set it to everysec or always")
+	}
+	if fields["aof_last_write_status"] == "err" {
+		add("it cannot write its append-only file; see its log")
 	}
 	if fields["loading"] == "1" {
 		add("it is still reading its data")
@@ -76,6 +81,16 @@ func (s *Stock) checkNode(ctx context.Context, addr string, node rueidis.Client)
 		add("its clock is %s from this process's, more than %s; sales open by its clock: synchronize both", skew.Round(time.Millisecond), maxSkew)
 	}
 	return errors.Join(wrong...)
+}
+
+// setting returns a setting, "" where Redis does not tell, as a managed one may not.
+func (s *Stock) setting(ctx context.Context, node rueidis.Client, name string) string {
+	r, err := s.take(ctx, func(ctx context.Context) rueidis.RedisResult { return node.Do(ctx, node.B().ConfigGet().Parameter(name).Build()) })
+	if err != nil {
+		return ""
+	}
+	settings, _ := r.AsStrMap()
+	return settings[name]
 }
 
 // skew is how far the clock of Redis is ahead of this process's, measured against the middle of the call.

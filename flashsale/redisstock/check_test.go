@@ -17,6 +17,10 @@ func TestCheck(t *testing.T) {
 		want    []string // in the error; none: it is fine
 	}{
 		{"fine", []testservers.RedisOption{testservers.AppendOnly()}, nil},
+		{
+			"no sync", []testservers.RedisOption{testservers.AppendOnly(), testservers.Directives("appendfsync no")},
+			[]string{"appendfsync is no", "everysec or always"},
+		},
 		{"no file", nil, []string{"append-only file", "appendonly yes"}},
 		{
 			"all wrong", []testservers.RedisOption{testservers.Directives("maxmemory 100mb", "maxmemory-policy allkeys-lru")},
