@@ -85,7 +85,9 @@ func (s *Stock) checkNode(ctx context.Context, addr string, node rueidis.Client)
 
 // setting returns a setting, "" where Redis does not tell, as a managed one may not.
 func (s *Stock) setting(ctx context.Context, node rueidis.Client, name string) string {
-	r, err := s.take(ctx, func(ctx context.Context) rueidis.RedisResult { return node.Do(ctx, node.B().ConfigGet().Parameter(name).Build()) })
+	r, err := s.take(ctx, func(ctx context.Context) rueidis.RedisResult {
+		return node.Do(ctx, node.B().ConfigGet().Parameter(name).Build())
+	})
 	if err != nil {
 		return ""
 	}
