@@ -2,10 +2,9 @@ package redisstore
 
 import (
 	"context"
-	"net"
 	"strings"
-	"time"
 
+	"github.com/headgate-io/headgate/internal/redisconn"
 	"github.com/redis/rueidis"
 )
 
@@ -72,52 +71,17 @@ func Connect(ctx context.Context, cfg Config) (rueidis.Client, error) {
 
 // connect opens a client and returns once it has talked to Redis.
 func connect(ctx context.Context, cfg *Config) (rueidis.Client, error) {
-	option := rueidis.ClientOption{
-		InitAddress: cfg.Addrs,
-		Username:    cfg.Username, Password: cfg.Password,
-		SelectDB:     cfg.DB,
-		TLSConfig:    cfg.TLS,
-		Dialer:       net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: 15 * time.Second},
-		DisableRetry: true, // what may have run is never sent again
-		DisableCache: true,
-		// A connection on which nothing comes back for this long is given up and made anew.
-		ConnWriteTimeout:   max(cfg.ConnectTimeout, 2*cfg.Timeout),
-		PipelineMultiplex:  1,
-		ForceSingleClient:  !cfg.Cluster && cfg.Master == "",
-		ClientSetInfo:      rueidis.DisableClientSetInfo,
-		ReadBufferEachConn: 64 << 10, WriteBufferEachConn: 64 << 10,
-	}
-	if cfg.Master != "" {
-		option.Sentinel = rueidis.SentinelOption{
-			MasterSet: cfg.Master, TLSConfig: cfg.TLS, Dialer: option.Dialer,
-			Username: cfg.SentinelUsername, Password: cfg.SentinelPassword,
+	var check func(context.Context, rueidis.Client) error
+	if !cfg.Cluster {
+		check = func(ctx context.Context, client rueidis.Client) error {
+			return refuseCluster(ctx, client, cfg.Namespace)
 		}
 	}
-	type result struct {
-		client rueidis.Client
-		err    error
-	}
-	done := make(chan result, 1)
-	go func() {
-		client, err := rueidis.NewClient(option)
-		if err == nil && !cfg.Cluster {
-			if err = refuseCluster(ctx, client, cfg.Namespace); err != nil {
-				client.Close()
-			}
-		}
-		done <- result{client, err}
-	}()
-	select {
-	case r := <-done:
-		return r.client, r.err
-	case <-ctx.Done():
-		go func() { // the client cannot be told to stop dialling; its own time-out ends it
-			if r := <-done; r.err == nil {
-				r.client.Close()
-			}
-		}()
-		return nil, ctx.Err()
-	}
+	return redisconn.Connect(ctx, &redisconn.Options{
+		Addrs: cfg.Addrs, Master: cfg.Master, Cluster: cfg.Cluster,
+		Username: cfg.Username, Password: cfg.Password, SentinelUsername: cfg.SentinelUsername, SentinelPassword: cfg.SentinelPassword,
+		DB: cfg.DB, TLS: cfg.TLS, ConnectTimeout: cfg.ConnectTimeout, Timeout: cfg.Timeout,
+	}, check)
 }
 
 // refuseCluster finds out that what was taken for a lone Redis is a node of a cluster, on which only some keys would work: a

@@ -59,6 +59,8 @@ func table() []row {
 		{pkg: "policy/internal/spelling", layer: 0, why: "how far a word is from another: what names the nearest needs nothing else"},
 		{pkg: "policy/internal/lookup", layer: 0, libs: lru, why: "a cache in front of functions: it knows no policy"},
 
+		{pkg: "internal/redisconn", layer: 0, libs: redis, why: "connects to Redis for every store that never sends a command twice; it knows no store"},
+
 		{pkg: "algo", layer: 1, own: []string{root}, why: "pure functions: the reference for every store"},
 		{pkg: verdict, layer: 1, own: []string{root}, why: "what fronts and policies share"},
 		{pkg: kept, layer: 1, own: []string{root, verdict}, why: "the answers that HTTP fronts keep; it is told by a Verdict what it may keep"},
@@ -77,10 +79,10 @@ func table() []row {
 
 		{pkg: "policy/lint", layer: 2, own: []string{root, "policy"}, why: "judges what a policy says of itself, without a store or a request"},
 		{pkg: "memstore", layer: 2, own: []string{root, "algo"}, libs: maps, why: "runs algo in process"},
-		{pkg: "redisstore", layer: 2, own: []string{root, "algo"}, libs: redis, why: "runs the same in Redis"},
+		{pkg: "redisstore", layer: 2, own: []string{root, "algo", "internal/redisconn"}, libs: redis, why: "runs the same in Redis"},
 		{pkg: "leasestore", layer: 2, own: []string{root}, libs: maps, why: "a Limiter over any Limiter"},
 		{pkg: "lookup", layer: 2, libs: redis, why: "finds values in Redis or by HTTP; a policy takes them as functions"},
-		{pkg: "flashsale/redisstock", layer: 2, own: []string{root, "flashsale"}, libs: redis, why: "an adapter knows its port and its driver"},
+		{pkg: "flashsale/redisstock", layer: 2, own: []string{root, "flashsale", "internal/redisconn"}, libs: redis, why: "an adapter knows its port and its driver"},
 		{pkg: "flashsale/memstock", layer: 2, own: []string{root, "flashsale"}, libs: maps, why: "an adapter knows its port and its driver"},
 		{pkg: "flashsale/sqlorders", layer: 2, own: []string{root, "flashsale"}, libs: libs(sqlDrivers, migrations), why: "an adapter knows its port and its driver"},
 		{pkg: "flashsale/natsrelay", layer: 2, own: []string{root, "flashsale"}, libs: []string{"github.com/nats-io/nats.go"}, why: "an adapter knows its port and its driver"},

@@ -1,0 +1,80 @@
+// Package redisconn connects to Redis, alone, behind Sentinel or as a cluster, for the stores that never send a command twice.
+package redisconn
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Options say where Redis is. They are what the Config of a store says, with its defaults.
+type Options struct {
+	// Addrs are host:port of Redis; of the sentinels if Master is set; of some nodes of a cluster if Cluster is set.
+	Addrs   []string
+	Master  string
+	Cluster bool
+	// Username and Password are of an ACL user, the others for the sentinels themselves.
+	Username, Password                 string
+	SentinelUsername, SentinelPassword string
+	DB                                 int
+	TLS                                *tls.Config
+	// ConnectTimeout bounds connecting, Timeout is how long a call of the store waits.
+	ConnectTimeout, Timeout time.Duration
+}
+
+// Connect opens a client and returns once it has talked to Redis and check, unless that is nil, finds nothing wrong with it.
+func Connect(ctx context.Context, o *Options, check func(ctx context.Context, client rueidis.Client) error) (rueidis.Client, error) {
+	type result struct {
+		client rueidis.Client
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		client, err := rueidis.NewClient(o.client())
+		if err == nil && check != nil {
+			if err = check(ctx, client); err != nil {
+				client.Close()
+			}
+		}
+		done <- result{client, err}
+	}()
+	select {
+	case r := <-done:
+		return r.client, r.err
+	case <-ctx.Done():
+		go func() { // the client cannot be told to stop dialling; its own time-out ends it
+			if r := <-done; r.err == nil {
+				r.client.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+func (o *Options) client() rueidis.ClientOption {
+	option := rueidis.ClientOption{
+		InitAddress: o.Addrs,
+		Username:    o.Username, Password: o.Password,
+		SelectDB:     o.DB,
+		TLSConfig:    o.TLS,
+		Dialer:       net.Dialer{Timeout: o.ConnectTimeout, KeepAlive: 15 * time.Second},
+		DisableRetry: true, // what may have run is never sent again by the client: whoever repeats knows that they do
+		DisableCache: true,
+		// A connection on which nothing comes back for this long is given up and made anew.
+		ConnWriteTimeout:   max(o.ConnectTimeout, 2*o.Timeout),
+		PipelineMultiplex:  1,
+		ForceSingleClient:  !o.Cluster && o.Master == "",
+		ClientSetInfo:      rueidis.DisableClientSetInfo,
+		ReadBufferEachConn: 64 << 10, WriteBufferEachConn: 64 << 10,
+	}
+	if o.Master != "" {
+		option.Sentinel = rueidis.SentinelOption{
+			MasterSet: o.Master, TLSConfig: o.TLS, Dialer: option.Dialer,
+			Username: o.SentinelUsername, Password: o.SentinelPassword,
+		}
+	}
+	return option
+}
