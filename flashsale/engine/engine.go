@@ -88,7 +88,7 @@ func New(cfg Config) (*Engine, error) {
 		board: newBoard(cfg.Consumers.Idle), measured: newMeasures(), paying: newPaying(cfg.Observer), care: newCare(),
 		relaying: newRelaying(),
 	}
-	e.rows = newGather(lookups, lookupBatch, e.readRows)
+	e.rows = newGather(lookups, lookupBatch, e.rowsOf)
 	e.entries = newGather(lookups, lookupBatch, e.readEntries)
 	return e, nil
 }

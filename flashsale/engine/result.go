@@ -65,20 +65,7 @@ type entryAnswer struct {
 	err   error
 }
 
-// readRows is how look-ups of shoppers reach SQL, several at a time.
-func (e *Engine) readRows(ctx context.Context, rids []string) (map[string]*flashsale.Reservation, error) {
-	rows, err := e.orders.Reservations(ctx, rids)
-	if err != nil {
-		return nil, err
-	}
-	found := make(map[string]*flashsale.Reservation, len(rows))
-	for i := range rows {
-		found[rows[i].RID] = &rows[i]
-	}
-	return found, nil
-}
-
-// readEntries is how they reach the Stock. A sku that fails does not fail the others.
+// readEntries is how look-ups of shoppers reach the Stock, several at a time. A sku that fails does not fail the others.
 func (e *Engine) readEntries(ctx context.Context, ids []reservationID) (map[reservationID]entryAnswer, error) {
 	rids := map[flashsale.Key][]string{}
 	for _, id := range ids {

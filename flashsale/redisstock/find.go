@@ -74,6 +74,21 @@ func parsePairs(all []rueidis.RedisMessage) ([][2]string, bool) {
 	return pairs, len(all)%2 == 0
 }
 
+// parseList reads a list of ids and what belongs to them.
+func parseList[T any](all []rueidis.RedisMessage, what string, parse func(id, raw string) (T, bool)) ([]T, error) {
+	pairs, ok := parsePairs(all)
+	list := make([]T, 0, len(pairs))
+	for _, p := range pairs {
+		item, good := parse(p[0], p[1])
+		ok = ok && good
+		list = append(list, item)
+	}
+	if !ok {
+		return nil, badReply(what)
+	}
+	return list, nil
+}
+
 // dueLook is how many members of the index of deadlines one script cleans: at most 128 reservations each, for about a millisecond of
 // Redis's time in all.
 const dueLook = 16

@@ -125,17 +125,7 @@ func (s *Stock) Drain(ctx context.Context, key flashsale.Key, epoch, older int64
 	if err != nil {
 		return nil, err
 	}
-	pairs, ok := parsePairs(all)
-	jobs := make([]flashsale.Job, 0, len(pairs))
-	for _, p := range pairs {
-		job, good := parseJob(p[0], p[1])
-		ok = ok && good
-		jobs = append(jobs, job)
-	}
-	if !ok {
-		return nil, badReply(o.what)
-	}
-	return jobs, nil
+	return parseList(all, o.what, parseJob)
 }
 
 // Drop implements [flashsale.Loader].

@@ -71,17 +71,7 @@ func (s *Stock) Dead(ctx context.Context, key flashsale.Key, epoch int64, limit 
 	if err != nil {
 		return nil, err
 	}
-	pairs, ok := parsePairs(all)
-	dead := make([]flashsale.DeadJob, 0, len(pairs))
-	for _, p := range pairs {
-		d, good := parseDead(p[0], p[1])
-		ok = ok && good
-		dead = append(dead, d)
-	}
-	if !ok {
-		return nil, badReply(o.what)
-	}
-	return dead, nil
+	return parseList(all, o.what, parseDead)
 }
 
 // Revive implements [flashsale.Queue]. A job that is put back has another id.

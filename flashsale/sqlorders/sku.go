@@ -38,27 +38,20 @@ func duration(us int64) time.Duration { return time.Duration(us) * time.Microsec
 // lockSKU locks the row of a sku, as the first of all that a transaction locks, and sets now. CodeUnknownSKU or CodeUnknownSale if
 // there is none.
 func (t *tx) lockSKU(key flashsale.Key) (*flashsale.SKUState, error) {
-	if err := checkKey(key); err != nil {
-		return nil, err
-	}
-	var row skuRow
-	found, err := t.lock("SELECT "+skuColumns+" FROM sale_sku WHERE sale = ? AND sku = ?", []any{key.Sale, key.SKU}, row.dest()...)
-	switch {
-	case err != nil:
-		return nil, err
-	case !found:
-		return nil, t.noSKU(key)
-	}
-	return row.result(), nil
+	return t.skuBy(t.lock, key)
 }
 
 // readSKU is lockSKU without a lock and without the clock.
 func (t *tx) readSKU(key flashsale.Key) (*flashsale.SKUState, error) {
+	return t.skuBy(t.one, key)
+}
+
+func (t *tx) skuBy(read func(query string, args []any, dest ...any) (bool, error), key flashsale.Key) (*flashsale.SKUState, error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
 	}
 	var row skuRow
-	found, err := t.one("SELECT "+skuColumns+" FROM sale_sku WHERE sale = ? AND sku = ?", []any{key.Sale, key.SKU}, row.dest()...)
+	found, err := read("SELECT "+skuColumns+" FROM sale_sku WHERE sale = ? AND sku = ?", []any{key.Sale, key.SKU}, row.dest()...)
 	switch {
 	case err != nil:
 		return nil, err
