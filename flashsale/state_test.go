@@ -1,7 +1,10 @@
 package flashsale
 
 import (
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -54,6 +57,28 @@ func TestTransitionsSayWhatTheyDo(t *testing.T) {
 	}
 	if want := []string{"T0", "T1", "T1'", "T2", "T3", "T3b", "T4", "T5", "T6", "T7", "T8", "T9"}; !slices.Equal(names, want) {
 		t.Errorf("the transitions are %q", names)
+	}
+}
+
+// TestTransitionsAreDocumented: the table that people read is this one.
+func TestTransitionsAreDocumented(t *testing.T) {
+	t.Parallel()
+	const page = "../docs/flashsale.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tr := range Transitions() {
+		from := make([]string, len(tr.From))
+		for i, s := range tr.From {
+			if from[i] = s.String(); s == None {
+				from[i] = "–"
+			}
+		}
+		row := fmt.Sprintf("| %s | %s → %s | %s | %s | %s |\n", tr.Name, strings.Join(from, ", "), tr.To, tr.By, tr.Guard, tr.Effect)
+		if !strings.Contains(string(text), row) {
+			t.Errorf("%s lacks the row %s", page, row)
+		}
 	}
 }
 
