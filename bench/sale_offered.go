@@ -80,6 +80,7 @@ func (s *sale) come(ctx context.Context, requests []engine.ReserveRequest) (*off
 	began := time.Now()
 	for i := range requests {
 		at := began.Add(time.Duration(i) * time.Second / offeredRate)
+		// Shoppers come by the clock, whatever has become of those before: load that waits for answers would hide slow ones.
 		if wait := time.Until(at); wait > 0 {
 			time.Sleep(wait)
 		}
