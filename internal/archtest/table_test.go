@@ -67,6 +67,7 @@ func table() []row {
 		{pkg: "policy/internal/schedule", layer: 1, own: []string{root, "policy/internal/spelling"}, why: "pure functions of time: limits, schedules and zones"},
 		{pkg: "policy", layer: 1, own: []string{root, verdict, "policy/internal/credential", "policy/internal/expr", "policy/internal/lookup", "policy/internal/schedule", "policy/internal/spelling"}, libs: yaml, why: "rules to charges; look-ups come through an interface, CEL and tokens through packages of their own"},
 		{pkg: "flashsale", layer: 1, own: []string{root}, why: "the domain of a sale and its ports; drivers are adapters' business"},
+		{pkg: "flashsale/engine", layer: 1, own: []string{root, "flashsale"}, why: "what can be done with a sale, on its ports: fronts call it, and which adapters stand behind is for app to say"},
 		{pkg: "challenge", layer: 1, own: []string{root}, libs: []string{"github.com/steambap/captcha"}, why: "issues and verifies challenges"},
 		{pkg: "resilience", layer: 1, own: []string{root}, libs: load, why: "wraps any Limiter; what the machine does is gopsutil's to know"},
 		{pkg: "source", layer: 1, why: "where a policy's bytes come from, whatever they mean"},
@@ -88,7 +89,6 @@ func table() []row {
 		{pkg: "flashsale/natsrelay", layer: 2, own: []string{root, "flashsale"}, libs: []string{"github.com/nats-io/nats.go"}, why: "an adapter knows its port and its driver"},
 		{pkg: "flashsale/kafkarelay", layer: 2, own: []string{root, "flashsale"}, libs: []string{"github.com/twmb/franz-go"}, why: "an adapter knows its port and its driver"},
 		{pkg: "flashsale/rocketmqrelay", layer: 2, own: []string{root, "flashsale"}, libs: []string{"github.com/apache/rocketmq-client-go/v2"}, why: "an adapter knows its port and its driver"},
-		{pkg: "flashsale/engine", layer: 2, own: []string{root, "flashsale"}, why: "runs a sale on its ports; which adapters stand behind them is for app to say"},
 		{pkg: "flashsale/simpay", layer: 2, own: []string{root, "flashsale"}, why: "a provider of payments for tests and demonstrations, behind the same port as a real one"},
 		{pkg: "flashsale/inbox", layer: 2, why: "the readers of events use it in services of their own, and compile nothing else of this module"},
 		{pkg: "flashsale/waitingroom", layer: 2, own: []string{root, "flashsale"}, libs: redis, why: "an adapter knows its port and its driver"},
@@ -112,7 +112,8 @@ func table() []row {
 		{pkg: "resp", layer: 3, own: []string{root, "policy", verdict}, libs: []string{"github.com/tidwall/redcon"}, why: "answers over the Redis protocol"},
 		{pkg: "roundtrip", layer: 3, own: []string{root}, why: "a limit around an http.RoundTripper needs a Limiter alone"},
 		{pkg: "guard", layer: 3, own: []string{root}, why: "a limit around a function needs a Limiter alone"},
-		{pkg: "flashsale/salehttp", layer: 3, own: []string{root, "flashsale", verdict}, why: "the sale's HTTP; it declares Identity and app fills it"},
+		{pkg: "flashsale/salehttp", layer: 3, own: []string{root, "flashsale", "flashsale/engine", verdict}, why: "the sale's HTTP for shoppers; it declares Identity and app fills it"},
+		{pkg: "flashsale/saleadmin", layer: 3, own: []string{root, "flashsale", "flashsale/engine", verdict}, why: "the sale's HTTP for operators; it declares Actor and app fills it"},
 		{pkg: "console", layer: 3, own: []string{root, "policy", "flashsale", "source", "history"}, why: "shows and changes what these hold"},
 
 		{pkg: "app", layer: 4, own: []string{anything}, libs: []string{anything}, why: "the composition root: the only package that knows everything"},
@@ -145,6 +146,7 @@ func sameLayer() map[string]string {
 		"policy → " + verdict:                             "a policy answers with a Verdict; httpverdict imports the root alone",
 		"middleware/stale → " + verdict:                   "it keeps answers as a Verdict says",
 		"testlang → " + verdict:                           "it drives policies as Deciders",
+		"flashsale/engine → flashsale":                    "the domain and what is done with it; engine is no adapter, and has no driver",
 		"replay → " + verdict:                             "it drives policies as Deciders",
 		"replay → algo":                                   "a day that begins at 01:00 is measured as it is counted",
 	}
