@@ -53,7 +53,9 @@ type Ask struct {
 type Answer struct {
 	// Accepted tells that this call has taken the units, Known that the rid was there already (Entry tells as what). If neither,
 	// Code is why: CodeConflict, CodeTokenExpired, CodeNotOpen, CodePurchaseLimit, CodeSoldOut, CodeBusy, in the order in which they
-	// are looked at: Known and Conflict and TokenExpired before NotOpen, before Busy, before PurchaseLimit, before SoldOut.
+	// are looked at: Known and Conflict and TokenExpired before NotOpen, before Busy, before PurchaseLimit, before SoldOut. Busy is a
+	// queue that is at its bound ([BacklogFor]) or has to shrink for a lower rate, or whose oldest job, pulled or not, is older than
+	// half of PendingFor: SQL does not keep up. Dead letters do not count.
 	Accepted, Known bool
 	Code            Code
 	// Detail says more of CodeNotOpen: "not_yet", "ended", or the status.
@@ -133,8 +135,8 @@ type Queue interface {
 	Bury(ctx context.Context, key Key, epoch int64, job *Job, reason string) error
 	// Dead lists dead letters, oldest first, at most limit.
 	Dead(ctx context.Context, key Key, epoch int64, limit int) ([]DeadJob, error)
-	// Revive appends dead letters, by their IDs in Dead, to the queue again; those that are past their deadline, or not pending any
-	// more, are dropped. It returns how many were put back.
+	// Revive appends dead letters, by their IDs in Dead, to the queue again, as of now: their At is new, their Deadline is not. Those
+	// that are past their deadline, or not pending any more, are dropped. It returns how many were put back.
 	Revive(ctx context.Context, key Key, epoch int64, ids []string) (int, error)
 }
 

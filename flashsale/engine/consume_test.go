@@ -126,6 +126,42 @@ func TestAFaultOfTheWholeBuriesNothingAtOnce(t *testing.T) {
 	})
 }
 
+// TestOnlySQLKeepsOthersWaiting: whoever comes is refused as busy while SQL has not decided for 45 s what was pulled, and not for a job
+// that is buried and pending for as long.
+func TestOnlySQLKeepsOthersWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := openShop(t, shopPlan{total: 100})
+		rids := s.reserveMany(2)
+		s.book.poison = func(j *flashsale.Job) error {
+			if j.RID == rids[0] {
+				return errorf(flashsale.CodeInternal, "value out of range")
+			}
+			return nil
+		}
+		s.consume(1)
+		time.Sleep(flashsale.PendingFor/2 + time.Second)
+		if q := s.view().Queue; q.Pending != 1 || q.Dead != 1 || q.Oldest != 0 {
+			t.Fatalf("one is buried: %+v", q)
+		}
+		s.reserve("another")
+
+		s.faults.set(lose(-1, "orders.Decide"), nil)
+		_, err := s.engine.ConsumeOnce(t.Context(), phone, "c")
+		wantCode(t, "SQL is away", err, flashsale.CodeUnavailable)
+		time.Sleep(flashsale.PendingFor/2 + time.Second)
+		if q := s.view().Queue; q.Pulled != 1 || q.Depth != 1 {
+			t.Fatalf("one is pulled: %+v", q)
+		}
+		_, err = s.engine.Reserve(t.Context(), s.request("waiting"))
+		wantCode(t, "SQL does not keep up", err, flashsale.CodeBusy)
+
+		s.faults.set(nil, nil)
+		s.consume(1)
+		s.reserve("waiting")
+	})
+}
+
 // TestConsumerDies: whatever step it is that a consumer does not live to see, another one finds the jobs, and nothing is done twice.
 func TestConsumerDies(t *testing.T) {
 	t.Parallel()

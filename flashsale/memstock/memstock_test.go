@@ -97,7 +97,7 @@ func TestReservationsAreBounded(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	effects := []flashsale.Effect{{RID: "r1", State: flashsale.Reserved, Version: 1}, {RID: "r2", State: flashsale.Reserved, Version: 1}}
-	_, err = s.Apply(s.ctx, s.key, 1, effects, nil)
+	_, err = s.Apply(s.ctx, s.key, 1, effects, []string{"1", "2", "3"})
 	s.ok(err)
 	if a := s.reserve(1, "r3"); !a.Accepted {
 		t.Errorf("after some were forgotten: %+v", a)

@@ -86,6 +86,14 @@ func (q *queue) first() *entry {
 	return q.at(q.head)
 }
 
+// age is that of the oldest job, in microseconds; 0 if there is none.
+func (q *queue) age(now int64) int64 {
+	if e := q.first(); e != nil {
+		return max(now-e.job.at, 0)
+	}
+	return 0
+}
+
 // waiting returns the oldest job that was not pulled, nil if there is none.
 func (q *queue) waiting() *entry {
 	q.next = q.skip(q.next)

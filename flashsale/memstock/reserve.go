@@ -101,8 +101,7 @@ func (k *keys) open(now int64) (detail string, open bool) {
 // busy reports whether nothing new may be admitted: the queue is at its bound or must shrink first, SQL does not keep up, or the
 // memory is at its bound.
 func (k *keys) busy(now int64) bool {
-	return k.nextRate != 0 || k.queue.depth() >= k.settings.Rate*backlogSecs ||
-		len(k.due) > 0 && now > k.due[0].deadline-pendingFor/2 ||
+	return k.nextRate != 0 || k.queue.depth() >= k.settings.Rate*backlogSecs || k.queue.age(now) > pendingFor/2 ||
 		k.stock.reservations.Load() >= int64(k.stock.cfg.MaxReservations)
 }
 

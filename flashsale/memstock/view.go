@@ -95,8 +95,8 @@ func (k *keys) view(v *flashsale.StockView, now int64) {
 	v.Loaded = true
 	v.Total, v.Available, v.Held, v.Sold = k.total, k.available, k.held, k.sold
 	v.Seq, v.Settings, v.NextRate = k.seq, k.settings, k.nextRate
-	v.Queue = flashsale.QueueView{Depth: k.queue.depth(), Pulled: k.queue.pulled.n, Dead: int64(len(k.dead)), Pending: int64(len(k.due))}
-	if e := k.queue.first(); e != nil {
-		v.Queue.Oldest = time.Duration(max(now-e.job.at, 0)) * time.Microsecond
+	v.Queue = flashsale.QueueView{
+		Depth: k.queue.depth(), Pulled: k.queue.pulled.n, Dead: int64(len(k.dead)), Pending: int64(len(k.due)),
+		Oldest: time.Duration(k.queue.age(now)) * time.Microsecond,
 	}
 }

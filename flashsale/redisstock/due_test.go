@@ -46,26 +46,3 @@ func TestDueLooksFurther(t *testing.T) {
 		t.Errorf("the index has %v members, want 57: %v", n, err)
 	}
 }
-
-// TestBusyIndexIsCleaned: reserve calls find, and drop, what is decided of the index, a bit at a time.
-func TestBusyIndexIsCleaned(t *testing.T) {
-	var passed atomic.Int64
-	begin := time.Now()
-	namespace := newNamespace()
-	k := sell(t, open(t, redisstock.Config{Namespace: namespace, Now: func() time.Time { return begin.Add(time.Duration(passed.Load())) }}), 1000, 1)
-	var effects []flashsale.Effect
-	for i := range 600 {
-		rid, user := fmt.Sprint("r", i), fmt.Sprint("u", i)
-		k.accept(rid, user, 1)
-		effects = append(effects, flashsale.Effect{RID: rid, User: user, Quantity: 1, State: flashsale.Reserved, Version: 1})
-	}
-	_, err := k.stock.Apply(t.Context(), k.key, 1, effects, nil)
-	k.check(err)
-	passed.Add(int64(flashsale.PendingFor))
-	for i, want := range []int64{89, 2, 3} { // 600 - 512 + 1, then all of them
-		k.accept(fmt.Sprint("more", i), fmt.Sprint("v", i), 1)
-		if n, err := shared.Get(t).Do("ZCARD", namespace+":{sale:sku}:1:due"); err != nil || n != want {
-			t.Errorf("the index has %v members, want %d: %v", n, want, err)
-		}
-	}
-}

@@ -144,12 +144,7 @@ func (e *modelEpoch) busy(now time.Time) bool {
 	if e.nextRate != 0 || int64(len(e.queue)) >= e.settings.Rate*45 {
 		return true
 	}
-	for _, r := range e.pending() {
-		if now.Sub(r.At) > flashsale.PendingFor/2 {
-			return true
-		}
-	}
-	return false
+	return len(e.queue) > 0 && now.Sub(e.queue[0].At) > flashsale.PendingFor/2
 }
 
 // apply says what becomes of an effect, and follows it.
@@ -239,7 +234,7 @@ func (e *modelEpoch) revive(id string, now time.Time) bool {
 		if r == nil || r.State != flashsale.Pending || !now.Before(j.Deadline) {
 			return false
 		}
-		j.ID, j.pulledAt, j.revived = "", time.Time{}, true
+		j.ID, j.At, j.pulledAt, j.revived = "", now, time.Time{}, true
 		e.queue = append(e.queue, j)
 		return true
 	}
@@ -268,12 +263,12 @@ func (e *modelEpoch) forget(rid string, now time.Time) bool {
 // onEdge reports whether a store may see this moment either way, where the contract says no more than "longer than".
 func (e *modelEpoch) onEdge(now time.Time) bool {
 	for _, j := range e.queue {
-		if !j.pulledAt.IsZero() && now.Sub(j.pulledAt) == reclaim {
+		if !j.pulledAt.IsZero() && now.Sub(j.pulledAt) == reclaim || now.Sub(j.At) == flashsale.PendingFor/2 {
 			return true
 		}
 	}
 	for _, r := range e.entries {
-		if d := now.Sub(r.At); d == flashsale.PendingFor/2 || d == flashsale.Retention {
+		if now.Sub(r.At) == flashsale.Retention {
 			return true
 		}
 	}

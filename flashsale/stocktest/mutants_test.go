@@ -49,6 +49,7 @@ type (
 		do func(b *bent, id string, delta int64) (string, int64)
 	}
 	burying   struct{ *bent }
+	waiting   struct{ *bent }
 	reviving  struct{ *bent }
 	finding   struct{ *bent }
 	dueing    struct{ *bent }
@@ -96,6 +97,19 @@ func (b adjusting) Adjust(ctx context.Context, key flashsale.Key, epoch int64, i
 
 func (b burying) Bury(ctx context.Context, key flashsale.Key, epoch int64, job *flashsale.Job, reason string) error {
 	return b.bent.Bury(ctx, key, epoch, job, strings.ToValidUTF8(reason, "?"))
+}
+
+func (b waiting) Reserve(ctx context.Context, key flashsale.Key, epoch int64, ask *flashsale.Ask) (flashsale.Answer, error) {
+	v, err := b.View(ctx, key)
+	if err != nil {
+		return flashsale.Answer{}, err
+	}
+	dead, _ := b.Dead(ctx, key, epoch, 1)
+	found, _ := b.Find(ctx, key, epoch, []string{ask.RID})
+	if len(dead) == 1 && len(found) == 1 && found[0].State == flashsale.None && v.Now.Sub(dead[0].At) > flashsale.PendingFor/2 {
+		return flashsale.Answer{Code: flashsale.CodeBusy, RetryAfter: time.Second, Available: v.Available, Seq: v.Seq}, nil
+	}
+	return b.bent.Reserve(ctx, key, epoch, ask)
 }
 
 func (b reviving) Revive(ctx context.Context, key flashsale.Key, epoch int64, ids []string) (int, error) {
@@ -270,6 +284,7 @@ func mutants() []mutant {
 		{"a withdrawal takes what there is", []string{"operate", "random"}, func(b *bent) stocktest.Stock {
 			return adjusting{b, func(_ *bent, id string, delta int64) (string, int64) { return id, max(delta, -5) }}
 		}},
+		{"a dead letter keeps others waiting", []string{"refuse", "random"}, func(b *bent) stocktest.Stock { return waiting{b} }},
 		{"a reason is changed", []string{"dead"}, func(b *bent) stocktest.Stock { return burying{b} }},
 		{"what was not revived is counted", []string{"dead", "random"}, func(b *bent) stocktest.Stock { return reviving{b} }},
 		{"unknown rids are left out", []string{"look", "random"}, func(b *bent) stocktest.Stock { return finding{b} }},

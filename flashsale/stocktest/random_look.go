@@ -3,7 +3,6 @@ package stocktest
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -18,7 +17,7 @@ func (w *walker) compare() {
 	if e != nil && e.loaded {
 		want.Loaded, want.Total, want.Available, want.Held, want.Sold = true, e.total, e.available(), e.held(), e.sold()
 		want.Settings, want.NextRate = e.settings, e.nextRate
-		want.Queue = w.wantQueue(v.Queue.Oldest)
+		want.Queue = w.wantQueue()
 		if e.settings.Version < 0 { // nothing but the version and the status is said of these
 			want.Settings = v.Settings
 			want.Settings.Status = ""
@@ -31,19 +30,14 @@ func (w *walker) compare() {
 	equal(w.desk, "the view", v, want)
 }
 
-func (w *walker) wantQueue(oldest time.Duration) flashsale.QueueView {
+func (w *walker) wantQueue() flashsale.QueueView {
 	e := w.model.current()
 	q := flashsale.QueueView{Depth: int64(len(e.queue)), Dead: int64(len(e.dead)), Pending: int64(len(e.pending()))}
-	revived := false
 	for _, j := range e.queue {
 		if !j.pulledAt.IsZero() {
 			q.Pulled++
 		}
 		q.Oldest = max(q.Oldest, w.clock.now().Sub(j.At))
-		revived = revived || j.revived
-	}
-	if revived { // its age is the store's own affair
-		q.Oldest = oldest
 	}
 	return q
 }

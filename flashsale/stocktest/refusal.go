@@ -13,7 +13,8 @@ func refusalTests() []test {
 		{"not open by status", notOpenByStatus},
 		{"not open by time", notOpenByTime},
 		{"busy at the bound of the queue", busyAtTheBound},
-		{"busy while the oldest waits for too long", busyWhileOld},
+		{"busy while the oldest job waits for too long", busyWhileOld},
+		{"a dead letter keeps nobody waiting", notBusyForTheDead},
 		{"the order of refusals", refusalOrder},
 		{"a refused rid can try again", refusedCanRetry},
 		{"quantities out of bounds", badQuantities},
@@ -55,6 +56,7 @@ func notOpenByTime(d *desk) {
 	early()
 	d.clock.advance(time.Millisecond)
 	d.accept("r1", "u1", 1)
+	d.ack(d.pulls("c1", 1, "r1")[0].ID)
 	d.apply(effect("r1", "u1", 1, flashsale.Rejected, 1), flashsale.AppliedMoved)
 	d.clock.advance(time.Hour - time.Millisecond)
 	d.accept("r2", "u1", 1)
@@ -110,14 +112,37 @@ func busyWhileOld(d *desk) {
 	d.accept("r3", "u3", 1)
 	d.clock.advance(2 * time.Millisecond)
 	d.busy("more")
-	d.ack(ids(d.pull("c1", 10))...)
-	d.busy("more") // acknowledged is not decided
+	jobs := d.pulls("c1", 3, "old", "young", "r3")
+	d.busy("more") // pulled is not acknowledged
 	d.apply(effect("old", "u1", 1, flashsale.Reserved, 1), flashsale.AppliedMoved)
+	d.busy("more") // decided is not acknowledged
+	d.ack(jobs[0].ID)
 	d.accept("more", "u4", 1)
 	d.clock.advance(10 * time.Second)
 	d.busy("again") // now young is the oldest
-	d.apply(effect("young", "u2", 1, flashsale.Rejected, 1), flashsale.AppliedMoved)
-	d.accept("again", "u5", 1)
+	d.ack(jobs[1].ID)
+	d.accept("again", "u5", 1) // young is pending still, and older than that: what has no job waits for nobody
+}
+
+// notBusyForTheDead: a job that cannot be decided costs its own shopper a long wait, and nobody else. Once it is revived it is a job
+// like any other, as old as its revival.
+func notBusyForTheDead(d *desk) {
+	d.sell(100)
+	d.accept("poison", "u1", 1)
+	d.bury(d.pulls("c1", 1, "poison")[0], "bad")
+	d.clock.advance(flashsale.PendingFor - 10*time.Second)
+	d.accept("r2", "u2", 1)
+	d.ack(d.pulls("c1", 1, "r2")[0].ID)
+	d.revive(1, d.dead(1)[0].ID)
+	equal(d, "the age of the oldest", d.view().Queue.Oldest, 0)
+	d.accept("r3", "u3", 1)
+	d.clock.advance(flashsale.PendingFor/2 + time.Millisecond) // its deadline is past
+	d.busy("more")
+	equal(d, "the age of the oldest", d.view().Queue.Oldest, flashsale.PendingFor/2+time.Millisecond)
+	for _, job := range d.pulls("c1", 2, "poison", "r3") {
+		d.bury(job, "worse")
+	}
+	d.accept("more", "u-more", 1)
 }
 
 // refusalOrder takes one reason away after the other.
@@ -137,6 +162,7 @@ func refusalOrder(d *desk) {
 	equal(d, "detail", d.refuse(again(), flashsale.CodeNotOpen).Detail, "ended")
 	d.set(func(s *flashsale.Settings) { s.ClosesAt = start().Add(time.Hour) })
 	d.refuse(again(), flashsale.CodeBusy)
+	d.ack(d.pulls("c1", 1, "first")[0].ID)
 	d.apply(effect("first", "u1", 1, flashsale.Reserved, 1), flashsale.AppliedMoved)
 	d.refuse(again(), flashsale.CodePurchaseLimit)
 	d.refuse(d.ask("r2", "u2", 2), flashsale.CodePurchaseLimit) // not "sold out": no number of units would help

@@ -29,19 +29,11 @@ elseif now >= tonumber(s[7]) then shut = 'E'
 elseif s[10] ~= '0' then shut = 'B'
 end
 
--- The index of deadlines tells whether the oldest that is pending is older than half its time. What is found decided on the way goes; at most
--- 512 are looked at, which is more than a batch adds.
-local gone, looked, first = {}, 0, 0
-while not shut and looked < 512 do
-  local head = call('ZRANGE', DUE, first, first, 'WITHSCORES')
-  if not head[1] or now <= head[2] - 45000000 then break end
-  local list = {}
-  for rid in string.gmatch(sub(head[1], 18), '[^,]+') do list[#list + 1] = rid end
-  for _, v in ipairs(call('HMGET', RES, unpack(list))) do
-    if v and byte(v) == 1 then shut = 'B' end
-  end
-  if not shut then gone[#gone + 1] = head[1] end
-  looked, first = looked + #list, first + 1
+-- A queue whose oldest job, pulled or not, is older than half of what a reservation may be pending: SQL does not keep up. What is pending
+-- without a job, as a dead letter, is no sign of that.
+if not shut and depth > 0 then
+  local oldest = call('XRANGE', Q, '-', '+', 'COUNT', 1)[1]
+  if now > read('<i8', oldest[2][2]) + 45000000 then shut = 'B' end
 end
 
 -- more appends a rid to what a user has, and lets the oldest go beyond 16.
@@ -111,5 +103,4 @@ if n > 0 then
   local took = avail - left
   call('HSET', STOCK, 'avail', left, 'held', s[3] + took, 'seq', seq + n, 'pending', s[4] + n)
 end
-if #gone > 0 then call('ZREM', DUE, unpack(gone)) end
 return {'ok', now, avail, seq, depth, rate, tonumber(s[10]), status, tonumber(s[6]), table.concat(letters), unpack(extras)}
