@@ -139,6 +139,9 @@ type PaymentOutcome struct {
 	Key     Key
 	// Reservation is the one the payment was begun for.
 	Reservation Reservation
+	// Rival tells that this capture has just paid for the reservation while another attempt to pay for it is live, which is to be
+	// voided: an attempt that had failed, or was void, has gone through after all.
+	Rival bool
 }
 
 // DerivedRID is the rid under which T8 acquires again for a capture: of the intent's key, so that it is the same whoever repeats it.

@@ -166,6 +166,12 @@ func (e *Engine) outcome(ctx context.Context, eventID string, p *flashsale.Provi
 		return err
 	}
 	e.followStock(ctx, out, "")
+	if out.Rival {
+		// Whoever is at the provider's page with the other attempt must not pay once more.
+		if _, err := e.endPayment(ctx, &out.Reservation); err != nil {
+			e.logLater(ctx, &out.Payment, err)
+		}
+	}
 	if _, err := e.carryOn(ctx, &out.Payment, &out.Reservation); err != nil {
 		e.logLater(ctx, &out.Payment, err)
 	}

@@ -143,25 +143,64 @@ func TestPaidTwice(t *testing.T) {
 		c.bankHas(first, flashsale.PayRefunded)
 		c.holds()
 	})
-	for name, tooLate := range map[string]float64{"the first one while the second is open": 0, "and the second as well": 1} {
+	for name, k := range map[string]struct {
+		bank   simpay.Behaviour
+		outage simpay.Outage
+		atOnce flashsale.PayStatus // of the second, as soon as the first has paid
+		then   flashsale.PayStatus
+	}{
+		"the first one while the second is open": {simpay.Behaviour{}, simpay.Up, flashsale.PayVoid, flashsale.PayVoid},
+		"and the second as well":                 {simpay.Behaviour{VoidTooLate: 1}, simpay.Up, flashsale.PayRefunded, flashsale.PayRefunded},
+		"and the void is not decided at once":    {simpay.Behaviour{VoidLater: 1, VoidTime: simpay.Range{Min: time.Minute}}, simpay.Up, flashsale.PayOpen, flashsale.PayVoid},
+		"nor is it, and the second comes too": {
+			simpay.Behaviour{VoidLater: 1, VoidTime: simpay.Range{Min: time.Minute}, VoidTooLate: 1}, simpay.Up, flashsale.PayOpen, flashsale.PayRefunded,
+		},
+		"while the provider is away":     {simpay.Behaviour{}, simpay.DownBefore, flashsale.PayOpen, flashsale.PayVoid},
+		"while its answers are all lost": {simpay.Behaviour{}, simpay.DownAfter, flashsale.PayVoid, flashsale.PayVoid},
+	} {
 		t.Run(name, func(t *testing.T) {
 			c := openTill(t, tillPlan{total: 2, limit: 2})
 			rid, first, second := c.twoAttempts()
-			c.bank.SetBehaviour(simpay.Behaviour{VoidTooLate: tooLate})
+			c.bank.SetBehaviour(k.bank)
 			c.must(c.bank.Capture(first, tillPrice, "EUR"))
+			c.bank.SetOutage(k.outage)
 			c.pass(0)
 			c.is(rid, flashsale.Confirmed)
 			c.paid(first, flashsale.PaymentCaptured, rid)
+			c.bankHas(second, k.atOnce)
+			c.bank.SetOutage(simpay.Up)
 			c.pass(10 * time.Second)
 			c.jobs()
-			if tooLate == 0 {
-				c.bankHas(second, flashsale.PayVoid)
-			} else {
-				c.bankHas(second, flashsale.PayRefunded)
+			c.pass(2 * time.Minute)
+			c.jobs()
+			c.bankHas(second, k.then)
+			c.paid(second, map[flashsale.PayStatus]flashsale.PaymentState{
+				flashsale.PayVoid: flashsale.PaymentVoid, flashsale.PayRefunded: flashsale.PaymentRefunded,
+			}[k.then], "")
+			if n := c.told.moved["T9 paid_twice"]; (n == 1) != (k.then == flashsale.PayRefunded) {
+				t.Errorf("%d refunds for paying twice", n)
 			}
 			c.holds()
 		})
 	}
+}
+
+// TestTheWebhooksOfTwoAttemptsAreLost: the match finds that the first attempt has paid, and the second is void at once.
+func TestTheWebhooksOfTwoAttemptsAreLost(t *testing.T) {
+	c := openTill(t, tillPlan{total: 2, limit: 2})
+	rid, first, second := c.twoAttempts()
+	c.deaf = true
+	c.must(c.bank.Capture(first, tillPrice, "EUR"))
+	c.pass(0)
+	c.is(rid, flashsale.Confirming)
+	report, err := c.e.MatchOnce(t.Context(), c.now)
+	if err != nil || report.Repaired != 1 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	c.is(rid, flashsale.Confirmed)
+	c.bankHas(second, flashsale.PayVoid)
+	c.paid(second, flashsale.PaymentVoid, "")
+	c.holds()
 }
 
 // TestPaidTwiceAfterTheEnd: both attempts to pay for what has ended are captured after all. T8 is for one of them, whether the other

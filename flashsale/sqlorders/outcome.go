@@ -38,7 +38,9 @@ func (o *Orders) Outcome(ctx context.Context, eventID string, said *flashsale.Pr
 				return err
 			}
 		}
-		return t.settle(out, settle(&f))
+		s := settle(&f)
+		out.Rival = s.reservation == flashsale.Confirmed && r.State == flashsale.Confirming && f.payment.State != flashsale.PaymentLive
+		return t.settle(out, s)
 	})
 }
 

@@ -218,6 +218,9 @@ func (s *shop) checkCell(c *cell, before *flashsale.Reservation, was *flashsale.
 	if got := brief(out.Decided); got != decided {
 		s.Errorf("%s: decided %q, want %q", c, got, decided)
 	}
+	if rival := letter == "T4" && c.reservation == "confirming" && c.payment != "live"; out.Rival != rival {
+		s.Errorf("%s: another attempt is live: %v, want %v", c, out.Rival, rival)
+	}
 	for _, d := range out.Decided {
 		if d.Outbox == 0 {
 			s.Errorf("%s: nothing in the outbox for %+v", c, d)
