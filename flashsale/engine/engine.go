@@ -42,6 +42,8 @@ type Config struct {
 	TokenLife time.Duration
 	// MaxWaiting bounds the calls of Await at a time; more are refused as busy. Default 10,000.
 	MaxWaiting int
+	// MaxRefusals bounds how many refusals this instance remembers, for [Engine.Refusals]; about 150 bytes each. Default 65,536.
+	MaxRefusals int
 	// Consumers says how jobs are decided.
 	Consumers Consumers
 	// Jobs says how often the sweeper and the others run.
@@ -69,6 +71,8 @@ type Engine struct {
 	running  sync.WaitGroup
 	paying   *paying
 	care     *care
+	refusals *journal
+	alarms   *alarmBook
 }
 
 // New makes an engine that runs nothing yet: its methods work, and Run starts consumers and jobs.
@@ -82,11 +86,13 @@ func New(cfg Config) (*Engine, error) {
 		return nil, missing("Keys")
 	}
 	cfg = cfg.withDefaults()
+	told := newAlarmBook(cfg.Observer, cfg.Now)
+	cfg.Observer = told
 	e := &Engine{
 		cfg: cfg, stock: cfg.Stock, orders: cfg.Orders, payments: cfg.Payments, log: cfg.Logger, observer: cfg.Observer,
 		random: &lockedReader{from: cfg.Rand}, skus: newSKUCache(cfg.Orders), waiters: newWaiters(cfg.MaxWaiting),
 		board: newBoard(cfg.Consumers.Idle), measured: newMeasures(), paying: newPaying(cfg.Observer), care: newCare(),
-		relaying: newRelaying(),
+		relaying: newRelaying(), refusals: newJournal(cfg.MaxRefusals, cfg.Now()), alarms: told,
 	}
 	e.rows = newGather(lookups, lookupBatch, e.rowsOf)
 	e.entries = newGather(lookups, lookupBatch, e.readEntries)
@@ -121,6 +127,9 @@ func (c Config) withDefaults() Config {
 	c.TokenLife = min(c.TokenLife, flashsale.MaxTokenLife)
 	if c.MaxWaiting <= 0 {
 		c.MaxWaiting = 10_000
+	}
+	if c.MaxRefusals <= 0 {
+		c.MaxRefusals = 1 << 16
 	}
 	c.Consumers = c.Consumers.withDefaults()
 	c.Jobs = c.Jobs.withDefaults()

@@ -49,6 +49,7 @@ type ReserveAnswer struct {
 func (e *Engine) Reserve(ctx context.Context, r ReserveRequest) (ReserveAnswer, error) {
 	began := e.cfg.Now()
 	answer, err := e.reserve(ctx, &r)
+	e.noteRefusal(&r, &answer, err)
 	outcome := "accepted"
 	switch {
 	case err != nil:

@@ -32,6 +32,7 @@ func (e *Engine) Token(ctx context.Context, r TokenRequest) (token string, expir
 	}
 	now := e.cfg.Now()
 	if err := onSale(s, now); err != nil {
+		e.noteRefusal(&ReserveRequest{Key: r.Key, User: r.User}, &ReserveAnswer{Detail: notOnSale(s, now)}, err)
 		return "", time.Time{}, err
 	}
 	expires = now.Add(e.cfg.TokenLife).Truncate(time.Millisecond)
@@ -45,16 +46,28 @@ func (r *TokenRequest) scope() flashsale.TokenScope {
 
 // onSale says why a sku is not on sale.
 func onSale(s *flashsale.SKUState, now time.Time) error {
+	switch detail := notOnSale(s, now); detail {
+	case "":
+		return nil
+	case "not_yet":
+		return errorf(flashsale.CodeNotOpen, "%s is not on sale yet; it will be from %s on", s.Key, s.Settings.OpensAt.UTC().Format(time.RFC3339))
+	default:
+		return notOpen(s.Key, detail)
+	}
+}
+
+// notOnSale says in a word why a sku is not on sale, "" if it is.
+func notOnSale(s *flashsale.SKUState, now time.Time) string {
 	set := &s.Settings
 	switch {
 	case set.Status != flashsale.Open:
-		return notOpen(s.Key, string(set.Status))
+		return string(set.Status)
 	case now.Before(set.OpensAt):
-		return errorf(flashsale.CodeNotOpen, "%s is not on sale yet; it will be from %s on", s.Key, set.OpensAt.UTC().Format(time.RFC3339))
+		return "not_yet"
 	case !now.Before(set.ClosesAt):
-		return notOpen(s.Key, "ended")
+		return "ended"
 	}
-	return nil
+	return ""
 }
 
 func notOpen(key flashsale.Key, detail string) error {
