@@ -127,6 +127,7 @@ func table() []row {
 		{pkg: "middleware/mwtest", layer: 2, own: []string{root, verdict, kept}, onlyTests: true, why: "judges any front"},
 		{pkg: "flashsale/stocktest", layer: 2, own: []string{root, "flashsale"}, libs: []string{"pgregory.net/rapid"}, onlyTests: true, why: "judges any stock"},
 		{pkg: "flashsale/porttest", layer: 2, own: []string{root, "flashsale"}, onlyTests: true, why: "puts the ports of a sale behind a gate that a test can close"},
+		{pkg: "flashsale/saletest/invariants", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of what a sale promises, on all its stores"},
 		{pkg: "flashsale/saletest", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of a whole sale on all its stores, while they fail"},
 		{pkg: "source/sourcetest", layer: 2, own: []string{"source"}, onlyTests: true, why: "judges any source"},
 		{pkg: "internal/testservers", layer: 1, onlyTests: true, why: "starts servers; a test of any package may use it"},
