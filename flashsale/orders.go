@@ -80,7 +80,8 @@ type Outbox interface {
 	Sent(ctx context.Context, lane Lane, epoch int64, ids []int64) error
 	// UnsentCount counts, for a key, what LaneStock has not delivered.
 	UnsentCount(ctx context.Context, key Key) (int64, error)
-	// PruneOutbox removes rows that all lanes have delivered, older than age, at most limit.
+	// PruneOutbox removes, of the next limit rows older than age, those that all lanes have delivered. It goes on behind them at the next
+	// call, and begins again at the end, so that rows which wait hide no others and no call looks at more.
 	PruneOutbox(ctx context.Context, age time.Duration, limit int) (int64, error)
 }
 

@@ -16,7 +16,7 @@ type Payments interface {
 	Void(ctx context.Context, intentKey string) (*ProviderPayment, error)
 	// Refund gives all of a captured payment back, once for each key.
 	Refund(ctx context.Context, intentKey string) (*ProviderPayment, error)
-	// Webhook checks the signature of a message of the provider, and its age, and reads it. CodeInvalidSignature.
+	// Webhook checks the signature of a message of the provider, and its age, far below EventsFor, and reads it. CodeInvalidSignature.
 	Webhook(header map[string][]string, body []byte) (*ProviderEvent, error)
 	// List returns payments that changed since a time, in pages: what the match is made with.
 	List(ctx context.Context, since time.Time, cursor string, limit int) (page []ProviderPayment, next string, err error)
@@ -100,6 +100,9 @@ type PaymentBook interface {
 	Outcome(ctx context.Context, eventID string, p *ProviderPayment) (*PaymentOutcome, error)
 	// SeenEvent reports whether this event was taken already.
 	SeenEvent(ctx context.Context, eventID string) (bool, error)
+	// PruneEvents forgets events older than age, the oldest first, at most limit; but none of a payment that is live or that anything is
+	// still owed to. One that comes again after that meets what its payment has become, and changes nothing.
+	PruneEvents(ctx context.Context, age time.Duration, limit int) (int64, error)
 	// ApplyCapture is T8's T4: a captured payment pays for the reservation that was made for it (Origin); if that has ended or was
 	// rejected, the payment is to be refunded.
 	ApplyCapture(ctx context.Context, intentKey string) (*PaymentOutcome, error)

@@ -64,6 +64,9 @@ const (
 const (
 	// PendingFor is how long a reservation may be pending, by the clock of the Stock; then the sweeper refuses it.
 	PendingFor = 90 * time.Second
+	// EventsFor is how long an event of the provider is remembered, so that it is taken once. Providers sign anew what they send
+	// again, for some days.
+	EventsFor = 30 * 24 * time.Hour
 	// BacklogFor is how long the queue of a sku may be, in time at its rate. Beyond that a reserve call is refused as busy.
 	BacklogFor = 45 * time.Second
 	// Retention is how long what has ended stays known to the Stock, so that a repeated call is answered again as it was.

@@ -81,6 +81,7 @@ func (b *leaseBook) OpenOperations(context.Context, int) ([]flashsale.Operation,
 	return nil, nil
 }
 func (b *leaseBook) PruneOutbox(context.Context, time.Duration, int) (int64, error) { return 0, nil }
+func (b *leaseBook) PruneEvents(context.Context, time.Duration, int) (int64, error) { return 0, nil }
 func (b *leaseBook) Sent(context.Context, flashsale.Lane, int64, []int64) error     { return nil }
 
 // jobsSeen remembers which jobs ran.

@@ -157,3 +157,38 @@ func TestAWebhookComesAgainUntilSQLHasIt(t *testing.T) {
 	}
 	c.is(rid, flashsale.Confirmed)
 }
+
+// TestEventsAreForgotten once they are older than any message of a provider can be; one that comes even so, signed anew, changes nothing.
+func TestEventsAreForgotten(t *testing.T) {
+	c := openTill(t, tillPlan{total: 1})
+	rid := c.reserve("ann", 1)
+	intent := c.begin(rid, "ann")
+	c.must(c.bank.Capture(intent, tillPrice, "EUR"))
+	c.must(c.event("evt_1", intent, flashsale.PayCaptured, tillPrice, "EUR"))
+	remembered := func() bool {
+		t.Helper()
+		seen, err := c.sql.SeenEvent(t.Context(), "evt_1")
+		c.must(err)
+		return seen
+	}
+	c.pass(flashsale.EventsFor - time.Second)
+	c.jobs()
+	if !remembered() {
+		t.Fatal("it is forgotten too early")
+	}
+	c.pass(time.Second)
+	c.jobs()
+	if remembered() {
+		t.Fatal("it is not forgotten")
+	}
+	before, moved := *c.row(rid), c.told.moved["T4"]
+	for _, status := range []flashsale.PayStatus{flashsale.PayCaptured, flashsale.PayFailed, flashsale.PayVoid} {
+		c.must(c.event("evt_1", intent, status, tillPrice, "EUR"))
+		c.must(c.event("evt_"+string(status), intent, status, tillPrice, "EUR"))
+	}
+	if after := *c.row(rid); after != before || c.told.moved["T4"] != moved {
+		t.Fatalf("was %+v, is %+v", before, after)
+	}
+	c.paid(intent, flashsale.PaymentCaptured, rid)
+	c.holds()
+}

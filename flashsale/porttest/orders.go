@@ -157,6 +157,15 @@ func (g *Orders) SeenEvent(ctx context.Context, eventID string) (r0 bool, err er
 	return r0, err
 }
 
+// PruneEvents asks the gate before and after.
+func (g *Orders) PruneEvents(ctx context.Context, age time.Duration, limit int) (r0 int64, err error) {
+	err = g.gate.pass(ctx, "orders.PruneEvents", func() (err error) {
+		r0, err = g.inner.PruneEvents(ctx, age, limit)
+		return err
+	})
+	return r0, err
+}
+
 // ApplyCapture asks the gate before and after.
 func (g *Orders) ApplyCapture(ctx context.Context, intentKey string) (r0 *flashsale.PaymentOutcome, err error) {
 	err = g.gate.pass(ctx, "orders.ApplyCapture", func() (err error) {

@@ -76,6 +76,8 @@ type Orders struct {
 	// release gives the lock on the file of SQLite back.
 	release func() error
 	closed  atomic.Bool
+	// pruned is the id up to which PruneOutbox has looked.
+	pruned atomic.Int64
 }
 
 var _ flashsale.Orders = (*Orders)(nil)

@@ -153,31 +153,3 @@ func (o *Orders) UnsentCount(ctx context.Context, key flashsale.Key) (n int64, e
 	})
 	return n, err
 }
-
-// PruneOutbox removes rows that both lanes have delivered.
-func (o *Orders) PruneOutbox(ctx context.Context, age time.Duration, limit int) (n int64, err error) {
-	if limit <= 0 {
-		return 0, nil
-	}
-	err = o.write(ctx, "PruneOutbox", func(t *tx) error {
-		n = 0
-		if err := t.clock(); err != nil {
-			return err
-		}
-		ids, err := t.ids("SELECT id FROM outbox WHERE stock_sent = 1 AND relay_sent = 1 AND at <= ? ORDER BY id LIMIT ?",
-			[]any{t.now - age.Microseconds(), min(limit, maxPrune)})
-		if err != nil || len(ids) == 0 {
-			return err
-		}
-		return inParts(t.d, ids, func(part []int64) error {
-			those, args := in(t.d, "id", part)
-			removed, err := t.exec("DELETE FROM outbox WHERE "+those, args...)
-			n += removed
-			return err
-		})
-	})
-	return n, err
-}
-
-// maxPrune bounds what one call removes.
-const maxPrune = 10_000

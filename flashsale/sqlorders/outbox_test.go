@@ -114,32 +114,3 @@ func TestUnsentOfARebuild(t *testing.T) {
 		s.wantUnsentOf(otherKey, "c:1", "d:1")
 	})
 }
-
-func TestPruneOutbox(t *testing.T) {
-	for name := range urls {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newShop(t, name, Config{}) // the books miss rows that were removed
-			var ids []int64
-			for _, d := range s.decide(jobs("r", 5)...) {
-				ids = append(ids, d.Outbox)
-			}
-			prune := func(age time.Duration, limit int, want int64) {
-				t.Helper()
-				if n, err := s.o.PruneOutbox(s.Context(), age, limit); err != nil || n != want {
-					t.Fatalf("pruned %d, %v; want %d", n, err, want)
-				}
-			}
-			s.pass(time.Minute)
-			noError(t, "Sent", s.o.Sent(s.Context(), flashsale.LaneStock, 1, ids[:4]))
-			noError(t, "Sent", s.o.Sent(s.Context(), flashsale.LaneRelay, 1, ids[1:]))
-			prune(time.Minute+time.Microsecond, 10, 0)
-			prune(time.Minute, 0, 0)
-			prune(time.Minute, 2, 2)
-			prune(time.Minute, 2, 1)
-			prune(time.Minute, 2, 0)
-			s.wantUnsent(flashsale.LaneStock, "r4:1")
-			s.wantUnsent(flashsale.LaneRelay, "r0:1")
-		})
-	}
-}

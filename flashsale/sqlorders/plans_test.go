@@ -71,6 +71,10 @@ func (s *shop) work(n, size int) {
 	noError(s.T, "Unsent", err)
 	_, _, err = s.o.OpenPayments(s.Context(), flashsale.PaymentLive, 0, "", 10)
 	noError(s.T, "OpenPayments", err)
+	_, err = s.o.PruneOutbox(s.Context(), time.Hour, 10)
+	noError(s.T, "PruneOutbox", err)
+	_, err = s.o.PruneEvents(s.Context(), time.Hour, 10)
+	noError(s.T, "PruneEvents", err)
 	_, _, err = s.o.PaidSince(s.Context(), time.Time{}, "", 10)
 	noError(s.T, "PaidSince", err)
 }
