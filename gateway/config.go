@@ -46,7 +46,10 @@ type Config struct {
 	UpstreamTLS *tls.Config
 	// Decider is the policy. It is refused if it needs what the gateway cannot give, see Check.
 	Decider httpverdict.Decider
-	// Reserved answers the paths under /_headgate/, which are never forwarded; nil answers 404.
+	// Reserved answers the paths under /_headgate/, which are never forwarded: 404, uncharged, if it is nil. The policy judges them
+	// like any others. What it lets pass comes with the judged path and the headers that a service would get, and with its JudgedOf;
+	// the verdict's headers are in the answer already. Such a request takes no place of MaxConcurrent, no answer to it is kept, and
+	// ResponseTimeout does not bound it. With it there need not be an upstream: all else is 404 then.
 	Reserved http.Handler
 	// Renderer writes denials.
 	Renderer httpverdict.Renderer

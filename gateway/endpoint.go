@@ -22,10 +22,12 @@ type endpoint struct {
 // MaxUpstreams is how many upstreams a gateway may have.
 const MaxUpstreams = 256
 
-// endpoints reads the upstreams of a Config.
+// endpoints reads the upstreams of a Config; there may be none beside a handler of reserved paths.
 func (c *Config) endpoints() ([]endpoint, error) {
 	texts := c.Upstreams
 	switch {
+	case len(texts) == 0 && c.Upstream == "" && c.Reserved != nil:
+		return nil, nil
 	case len(texts) == 0:
 		texts = []string{c.Upstream}
 	case c.Upstream != "":

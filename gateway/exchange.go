@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,8 +22,10 @@ type exchange struct {
 	body    *pacedBody // nil without a body, and until it is read
 	writes  *pace      // of an HTTP/2 stream
 	websock bool
-	keeping *stale.Keeping // nil unless the answer may be that of others
-	at      attempt        // at the upstream that has the request
+	// reserved: it is for Config.Reserved, and no answer to it is kept.
+	reserved bool
+	keeping  *stale.Keeping // nil unless the answer may be that of others
+	at       attempt        // at the upstream that has the request
 
 	looks   sync.Mutex // guards what follows while the policy decides
 	ahead   *httpverdict.PeekedBody
@@ -68,12 +68,31 @@ func (x *exchange) Write(p []byte) (int, error) {
 // writeStream writes to a client of HTTP/2. One that takes nothing stops its stream, not the connection, whose pace the
 // server watches; so the stream has a pace of its own.
 func (x *exchange) writeStream(p []byte) (n int, err error) {
+	return x.pacing().write(p, x.w.Write, http.NewResponseController(x.w).SetWriteDeadline)
+}
+
+func (x *exchange) pacing() *pace {
 	if x.writes == nil {
 		pace := newPace(x.g.cfg.Stall, x.g.cfg.MinRate)
 		x.writes = &pace
 	}
+	return x.writes
+}
+
+// Flush is FlushError for those who ask for an http.Flusher.
+func (x *exchange) Flush() { _ = x.FlushError() }
+
+// FlushError sends what was written. The deadline of a stream of HTTP/2 ends the stream whether or not anything is being written
+// when it comes: after a flush nobody waits for the client any more, and the stream may be silent.
+func (x *exchange) FlushError() error {
+	if x.status == 0 {
+		x.WriteHeader(http.StatusOK)
+	}
 	control := http.NewResponseController(x.w)
-	return x.writes.write(p, x.w.Write, control.SetWriteDeadline)
+	if x.r.ProtoMajor < 2 {
+		return control.Flush()
+	}
+	return x.pacing().flush(control.Flush, control.SetWriteDeadline)
 }
 
 func (x *exchange) serve() {
@@ -91,8 +110,8 @@ func (x *exchange) serve() {
 		return
 	}
 	x.judged = req
-	if isReserved(req.Path) {
-		x.serveReserved()
+	if x.reserved = isReserved(req.Path); x.reserved && x.g.cfg.Reserved == nil {
+		x.fail(faultNothingHere())
 		return
 	}
 	if req.Path == "*" {
@@ -143,6 +162,14 @@ func (x *exchange) pass() {
 		x.deny(v.Overload())
 		return
 	}
+	switch {
+	case x.reserved:
+		x.serveReserved()
+		return
+	case len(x.g.pool.all) == 0:
+		x.fail(faultNothingHere())
+		return
+	}
 	if v.Stale != nil && v.Over == "" { // what a marked request is told is for it alone
 		a, keeping := x.g.cfg.Stale.Join(x.r.Context(), x.query())
 		if a != nil {
@@ -160,27 +187,6 @@ func (x *exchange) pass() {
 	}
 	defer x.g.leave()
 	x.forward()
-}
-
-func isReserved(path string) bool {
-	return strings.HasPrefix(path, ReservedPrefix) || path == ReservedPrefix[:len(ReservedPrefix)-1]
-}
-
-func (x *exchange) serveReserved() {
-	if x.g.cfg.Reserved == nil {
-		x.fail(&fault{status: http.StatusNotFound, code: "not_found", detail: words{"There is nothing here.", "此处没有内容。"}})
-		return
-	}
-	r := x.r.WithContext(x.r.Context())
-	r.URL = &url.URL{RawQuery: x.r.URL.RawQuery}
-	if err := httpverdict.SetPath(r.URL, x.judged.Path); err != nil {
-		x.fail(faultMalformed(words{"its path cannot be read", "无法读取路径"}))
-		return
-	}
-	if x.openBody(); x.body != nil {
-		r.Body = x.body
-	}
-	x.g.cfg.Reserved.ServeHTTP(x, r)
 }
 
 func hasBody(r *http.Request) bool {

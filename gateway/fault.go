@@ -46,6 +46,10 @@ func faultMalformed(what words) *fault {
 	}
 }
 
+func faultNothingHere() *fault {
+	return &fault{status: http.StatusNotFound, code: "not_found", detail: words{"There is nothing here.", "此处没有内容。"}}
+}
+
 func faultLongBody() *fault {
 	return &fault{
 		status: http.StatusRequestEntityTooLarge, code: "body_too_large",

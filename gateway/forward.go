@@ -115,7 +115,7 @@ func (x *exchange) copyTrailers(res *http.Response, announced int) {
 	if len(res.Trailer) == 0 {
 		return
 	}
-	x.flush() // trailers need chunks: keep net/http from counting a short body
+	x.Flush() // trailers need chunks: keep net/http from counting a short body
 	prefix := ""
 	if len(res.Trailer) != announced {
 		prefix = http.TrailerPrefix
@@ -138,7 +138,7 @@ func (x *exchange) copyBody(res *http.Response) error {
 		return nil
 	}
 	if left < 0 {
-		x.flush() // the header at once: the first byte of a stream may be long in coming
+		x.Flush() // the header at once: the first byte of a stream may be long in coming
 	}
 	buffer := x.g.buffers.Get().(*[copyBuffer]byte)
 	defer x.g.buffers.Put(buffer)
@@ -159,14 +159,8 @@ func (x *exchange) copyBody(res *http.Response) error {
 			return err
 		}
 		if left != 0 {
-			x.flush()
+			x.Flush()
 		}
-	}
-}
-
-func (x *exchange) flush() {
-	if f, ok := x.w.(http.Flusher); ok {
-		f.Flush()
 	}
 }
 

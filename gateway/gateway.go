@@ -10,9 +10,6 @@ import (
 	"github.com/headgate-io/headgate/middleware/stale"
 )
 
-// ReservedPrefix is the part of the path space that is never forwarded.
-const ReservedPrefix = "/_headgate/"
-
 // Gateway is the reverse proxy. It is an http.Handler, safe for concurrent use.
 type Gateway struct {
 	cfg      Config

@@ -52,7 +52,7 @@ func (x *exchange) giveFailed() bool {
 
 // kept finds an answer for an allowed request. What others are told is not for one that is marked.
 func (x *exchange) kept(find func(*stale.Query) *stale.Answer) *stale.Answer {
-	if x.verdict.Stale == nil || x.verdict.Over != "" {
+	if x.reserved || x.verdict.Stale == nil || x.verdict.Over != "" {
 		return nil
 	}
 	return find(x.query())

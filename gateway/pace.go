@@ -62,6 +62,23 @@ func (p *pace) write(text []byte, write func([]byte) (int, error), setDeadline f
 	return written, nil
 }
 
+// flush is write for what was kept back. It takes the deadline away: what comes next may be long in coming.
+func (p *pace) flush(flush func() error, setDeadline func(time.Time) error) error {
+	start := time.Now()
+	if deadline, set := p.arm(start); set {
+		if err := setDeadline(deadline); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return err
+		}
+	}
+	err := flush()
+	p.spent(time.Since(start), 0)
+	p.replaced()
+	if lifted := setDeadline(time.Time{}); err == nil && !errors.Is(lifted, http.ErrNotSupported) {
+		err = lifted
+	}
+	return err
+}
+
 // replaced notes that somebody else has set the deadline.
 func (p *pace) replaced() {
 	p.mu.Lock()

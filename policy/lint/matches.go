@@ -10,18 +10,21 @@ import (
 	"github.com/headgate-io/headgate/policy"
 )
 
-// reserved is where the gateway answers itself.
-const reserved = "/_headgate/**"
+// reserved is where the gateway answers itself: of that, sales is where rules can be of use.
+const (
+	reserved = "/_headgate/**"
+	sales    = "/_headgate/sales/**"
+)
 
 // neverMatches finds a rule that no request can meet, as far as that can be decided without one.
 func neverMatches(s *subject, r *rule) []note {
 	var notes []note
-	if own := newPattern(reserved, false); len(r.requests.paths) > 0 &&
-		!slices.ContainsFunc(r.requests.paths, func(p pattern) bool { return !own.covers(p) }) {
+	own, sold := newPattern(reserved, false), newPattern(sales, false)
+	if len(r.requests.paths) > 0 && !slices.ContainsFunc(r.requests.paths, func(p pattern) bool { return !own.covers(p) || sold.meets(p) }) {
 		notes = append(notes, note{at: r.At("match"),
-			message:    "never matches: all its paths lie below /_headgate/",
-			reason:     "the gateway answers that prefix itself; no request to it reaches a rule",
-			suggestion: "remove the rule, or match the paths of the service",
+			message:    "never matches: all its paths lie below /_headgate/, and none at /_headgate/sales",
+			reason:     "the gateway has nothing else below that prefix; no request to it reaches a rule",
+			suggestion: "remove the rule, or match the paths of the service or of the sale",
 		})
 	}
 	if bad := slices.DeleteFunc(slices.Clone(r.Hosts), possibleHost); len(bad) > 0 && len(bad) == len(r.Hosts) {
