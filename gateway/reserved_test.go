@@ -253,7 +253,7 @@ func TestSilentStreamOverHTTP2(t *testing.T) {
 	if _, err := lines.ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(3 * briefly) // the silence is what is tested
+	<-time.After(3 * briefly) // the silence is what is tested
 	next <- struct{}{}
 	if _, err := lines.ReadString('\n'); err != nil {
 		t.Error(err)
