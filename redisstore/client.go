@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"strings"
 
 	"github.com/headgate-io/headgate/internal/redisconn"
 	"github.com/redis/rueidis"
@@ -71,26 +70,9 @@ func Connect(ctx context.Context, cfg Config) (rueidis.Client, error) {
 
 // connect opens a client and returns once it has talked to Redis.
 func connect(ctx context.Context, cfg *Config) (rueidis.Client, error) {
-	var check func(context.Context, rueidis.Client) error
-	if !cfg.Cluster {
-		check = func(ctx context.Context, client rueidis.Client) error {
-			return refuseCluster(ctx, client, cfg.Namespace)
-		}
-	}
 	return redisconn.Connect(ctx, &redisconn.Options{
-		Addrs: cfg.Addrs, Master: cfg.Master, Cluster: cfg.Cluster,
+		Addrs: cfg.Addrs, Master: cfg.Master, Cluster: cfg.Cluster, Namespace: cfg.Namespace,
 		Username: cfg.Username, Password: cfg.Password, SentinelUsername: cfg.SentinelUsername, SentinelPassword: cfg.SentinelPassword,
 		DB: cfg.DB, TLS: cfg.TLS, ConnectTimeout: cfg.ConnectTimeout, Timeout: cfg.Timeout,
-	}, check)
-}
-
-// refuseCluster finds out that what was taken for a lone Redis is a node of a cluster, on which only some keys would work: a
-// cluster refuses any command on keys of two slots, whatever they hold. It asks what docs/redis.md gives every user the right
-// to; other answers are no reason to give up.
-func refuseCluster(ctx context.Context, client rueidis.Client, namespace string) error {
-	err := client.Do(ctx, client.B().Arbitrary("MGET").Keys(namespace+"{a}", namespace+"{b}").Build()).Error()
-	if refusal, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(refusal.Error(), "CROSSSLOT") {
-		return replyError{refusal.Error()}
-	}
-	return nil
+	})
 }

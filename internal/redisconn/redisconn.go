@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -23,10 +24,13 @@ type Options struct {
 	TLS                                *tls.Config
 	// ConnectTimeout bounds connecting, Timeout is how long a call of the store waits.
 	ConnectTimeout, Timeout time.Duration
+	// Namespace is what the store's keys begin with.
+	Namespace string
 }
 
-// Connect opens a client and returns once it has talked to Redis and check, unless that is nil, finds nothing wrong with it.
-func Connect(ctx context.Context, o *Options, check func(ctx context.Context, client rueidis.Client) error) (rueidis.Client, error) {
+// Connect opens a client and returns once it has talked to Redis. A node of a cluster that is taken for a lone Redis is refused, with
+// Redis's own error, CROSSSLOT.
+func Connect(ctx context.Context, o *Options) (rueidis.Client, error) {
 	type result struct {
 		client rueidis.Client
 		err    error
@@ -34,8 +38,8 @@ func Connect(ctx context.Context, o *Options, check func(ctx context.Context, cl
 	done := make(chan result, 1)
 	go func() {
 		client, err := rueidis.NewClient(o.client())
-		if err == nil && check != nil {
-			if err = check(ctx, client); err != nil {
+		if err == nil && !o.Cluster {
+			if err = refuseCluster(ctx, client, o.Namespace); err != nil {
 				client.Close()
 			}
 		}
@@ -52,6 +56,17 @@ func Connect(ctx context.Context, o *Options, check func(ctx context.Context, cl
 		}()
 		return nil, ctx.Err()
 	}
+}
+
+// refuseCluster finds out that what was taken for a lone Redis is a node of a cluster, on which only some keys would work: a
+// cluster refuses any command on keys of two slots, whatever they hold. Other answers, such as that the user may not ask, are no
+// reason to give up.
+func refuseCluster(ctx context.Context, client rueidis.Client, namespace string) error {
+	err := client.Do(ctx, client.B().Arbitrary("MGET").Keys(namespace+"{a}", namespace+"{b}").Build()).Error()
+	if refusal, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(refusal.Error(), "CROSSSLOT") {
+		return refusal
+	}
+	return nil
 }
 
 func (o *Options) client() rueidis.ClientOption {
