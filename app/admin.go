@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"log/slog"
 	"net"
@@ -13,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate-io/headgate/flashsale/saleadmin"
 	"github.com/headgate-io/headgate/resilience"
 )
 
@@ -29,47 +28,49 @@ type adminConfig struct {
 	levels *resilience.Levels
 	// metrics answers /metrics.
 	metrics http.Handler
-	// token is asked for by everything but probes; "" shows them nothing else.
-	token string
+	// sales answers what is under /sales, to whom AdminActor names; nil if nothing is sold here.
+	sales http.Handler
+	// token, of role admin, or one of the file tokens is asked for by everything but probes; with neither they are shown nothing else.
+	token, tokens string
 	// loopback tells that the listener cannot be reached from other machines.
 	loopback bool
 	log      *slog.Logger
 }
 
-// admin answers /healthz, /readyz, /status, /levels and /metrics.
+// admin answers /healthz, /readyz, /status, /levels, /metrics and /sales.
 type admin struct {
 	health   *Health
 	loopback bool
-	// sum is the SHA-256 of the token, nil if there is none.
-	sum []byte
+	tokens   *adminTokens
 }
 
-// listenAdmin binds the admin listener. Beyond loopback it wants a token.
-func listenAdmin(ctx context.Context, address, token string) (net.Listener, error) {
+// listenAdmin binds the admin listener. Beyond loopback it wants a token, or a file of them.
+func listenAdmin(ctx context.Context, address, token, tokens string) (net.Listener, error) {
 	resolved, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
 		return nil, usagef("admin: %q is no address to listen on; write one such as 127.0.0.1:9090", address)
 	}
-	if !resolved.IP.IsLoopback() && token == "" {
+	if !resolved.IP.IsLoopback() && token == "" && tokens == "" {
 		return nil, usagef("admin: %s can be reached from other machines, and there is no token; "+
-			"listen on 127.0.0.1:%d, or set HEADGATE_ADMIN_TOKEN", address, resolved.Port)
+			"listen on 127.0.0.1:%d, or set HEADGATE_ADMIN_TOKEN or HEADGATE_ADMIN_TOKENS", address, resolved.Port)
 	}
 	return Listen(ctx, "admin", resolved.String()) // what was judged, not what the name may mean by now
 }
 
 func newAdminServer(cfg adminConfig) *http.Server {
-	a := &admin{health: cfg.health, loopback: cfg.loopback}
-	if cfg.token != "" {
-		sum := sha256.Sum256([]byte(cfg.token))
-		a.sum = sum[:]
-	}
+	a := &admin{health: cfg.health, loopback: cfg.loopback, tokens: newAdminTokens(cfg.token, cfg.tokens, cfg.log)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.probe(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") }))
 	mux.HandleFunc("GET /readyz", a.probe(a.ready))
-	mux.HandleFunc("GET /status", a.secret(func(w http.ResponseWriter, _ *http.Request) { show(w, cfg.status()) }))
-	mux.HandleFunc("GET /levels", a.secret(func(w http.ResponseWriter, _ *http.Request) { show(w, levelStatus(cfg.levels)) }))
-	mux.HandleFunc("PUT /levels/{level}", a.secret(turnLevel(cfg.levels)))
-	mux.HandleFunc("GET /metrics", a.secret(cfg.metrics.ServeHTTP))
+	mux.HandleFunc("GET /status", a.secret(saleadmin.Viewer, func(w http.ResponseWriter, _ *http.Request) { show(w, cfg.status()) }))
+	mux.HandleFunc("GET /levels", a.secret(saleadmin.Viewer, func(w http.ResponseWriter, _ *http.Request) { show(w, levelStatus(cfg.levels)) }))
+	mux.HandleFunc("PUT /levels/{level}", a.secret(saleadmin.Operator, turnLevel(cfg.levels)))
+	mux.HandleFunc("GET /metrics", a.secret(saleadmin.Viewer, cfg.metrics.ServeHTTP))
+	if cfg.sales != nil {
+		sales := a.secret(saleadmin.Viewer, cfg.sales.ServeHTTP) // what needs a higher role looks at that itself
+		mux.HandleFunc("/sales", sales)
+		mux.HandleFunc("/sales/", sales)
+	}
 	return &http.Server{
 		Handler: a.guarded(mux), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
@@ -108,15 +109,18 @@ func (a *admin) probe(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// secret asks for the token. Without one there is nothing that opens it.
-func (a *admin) secret(next http.HandlerFunc) http.HandlerFunc {
+// secret asks for a token of at least this role. Without one there is nothing that opens it.
+func (a *admin) secret(role saleadmin.Role, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !a.knows(r) {
+		switch actor, ok := a.tokens.who(r); {
+		case !ok:
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			answer(w, http.StatusUnauthorized, "unauthorized")
-			return
+		case actor.Role < role:
+			answer(w, http.StatusForbidden, "this needs the role "+role.String()+", and this token has the role "+actor.Role.String())
+		default:
+			next(w, r.WithContext(withActor(r.Context(), actor)))
 		}
-		next(w, r)
 	}
 }
 
@@ -132,9 +136,8 @@ func sameOrigin(r *http.Request) bool {
 }
 
 func (a *admin) knows(r *http.Request) bool {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	sum := sha256.Sum256([]byte(token))
-	return strings.EqualFold(scheme, "Bearer") && a.sum != nil && subtle.ConstantTimeCompare(sum[:], a.sum) == 1
+	_, ok := a.tokens.who(r)
+	return ok
 }
 
 func isLoopback(a net.Addr) bool {

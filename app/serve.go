@@ -53,6 +53,8 @@ type ServeConfig struct {
 	Admin          string
 	AdminToken     string
 	AdminTokenFile string
+	// AdminTokens is a file of further tokens, of lines "role name sha256", read again when it changes; "" for none. See NewAdminToken.
+	AdminTokens string
 	// Version is that of the program, for the status.
 	Version string
 	// Drain is how long requests that are under way may take to end when the process is asked to stop; by default
@@ -100,6 +102,8 @@ type service struct {
 	health   Health
 	front    net.Listener
 	admin    net.Listener // nil if there is none
+	// sales is what the admin listener has under /sales, nil if nothing is sold here.
+	sales http.Handler
 	// token is what the admin listener asks for; tokenFile is where it lies if it was generated.
 	token     string
 	tokenFile string
@@ -210,7 +214,7 @@ func (s *service) listen(ctx context.Context) (err error) {
 	if s.cfg.Admin == "" {
 		return nil
 	}
-	if s.admin, err = listenAdmin(ctx, s.cfg.Admin, s.cfg.AdminToken); err != nil {
+	if s.admin, err = listenAdmin(ctx, s.cfg.Admin, s.cfg.AdminToken, s.cfg.AdminTokens); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, closeQuietly(s.admin))
@@ -220,7 +224,10 @@ func (s *service) listen(ctx context.Context) (err error) {
 // giveToken sees to it that the admin listener has a token. Where none can be left for its user, the gate works all the same:
 // it is probes that need the listener, and they need no token.
 func (s *service) giveToken() error {
-	if s.token = s.cfg.AdminToken; s.token != "" {
+	if err := newAdminTokens("", s.cfg.AdminTokens, s.cfg.Log).check(); err != nil {
+		return err
+	}
+	if s.token = s.cfg.AdminToken; s.token != "" || s.cfg.AdminTokens != "" && !isLoopback(s.admin.Addr()) {
 		return nil
 	}
 	token, file, err := writeToken(s.cfg.AdminTokenFile, s.admin.Addr())
@@ -309,7 +316,7 @@ func (s *service) follow(ctx context.Context) {
 // runAdmin answers probes until the gateway has drained, so that they see it drain.
 func (s *service) runAdmin(ctx context.Context, drained <-chan struct{}) error {
 	srv := newAdminServer(adminConfig{
-		health: &s.health, status: s.status, levels: s.reloader.guard.Levels(), metrics: s.metrics.Handler(), token: s.token, loopback: isLoopback(s.admin.Addr()), log: s.cfg.Log,
+		health: &s.health, status: s.status, levels: s.reloader.guard.Levels(), metrics: s.metrics.Handler(), token: s.token, tokens: s.cfg.AdminTokens, sales: s.sales, loopback: isLoopback(s.admin.Addr()), log: s.cfg.Log,
 	})
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(s.admin) }()

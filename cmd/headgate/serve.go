@@ -29,8 +29,9 @@ func newServe(std streams) *cobra.Command {
 			"Ctrl-C drain: no new connections, requests that are under way may end; a second one ends at once. A policy that\n" +
 			"changes, or a file that it names, is taken up by itself; SIGHUP has it loaded now.\n" +
 			"The token of the admin listener comes from HEADGATE_ADMIN_TOKEN, or from the file that HEADGATE_ADMIN_TOKEN_FILE\n" +
-			"names; on loopback one is generated where there is none, and the log says in which file it lies. The key that signs\n" +
-			"the marks of on_deny: mark comes from HEADGATE_MARK_KEY or HEADGATE_MARK_KEY_FILE.",
+			"names; on loopback one is generated where there is none, and the log says in which file it lies.\n" +
+			"HEADGATE_ADMIN_TOKENS names a file of further tokens, each with its role; headgate admin token makes one. The key\n" +
+			"that signs the marks of on_deny: mark comes from HEADGATE_MARK_KEY or HEADGATE_MARK_KEY_FILE.",
 		Example: "  headgate serve --policy examples/shop/policy.yaml --upstream http://127.0.0.1:9000\n" +
 			"  headgate serve --policy policy.yaml --upstream http://app:9000 --store redis://redis:6379 --listen :80",
 		Args: noArguments,
@@ -77,6 +78,7 @@ func (s *serving) run(ctx context.Context, std streams) error {
 	if cfg.AdminToken, err = adminToken(); err != nil {
 		return err
 	}
+	cfg.AdminTokens = os.Getenv("HEADGATE_ADMIN_TOKENS")
 	if cfg.MarkKey, err = markKey(); err != nil {
 		return err
 	}
