@@ -29,6 +29,9 @@ type Stock interface {
 	Entries(ctx context.Context, key Key, epoch int64, cursor string, limit int) (page []Entry, next string, err error)
 	// Forget removes those of the reservations that ended more than Retention ago by the Stock's clock.
 	Forget(ctx context.Context, key Key, epoch int64, rids []string) (int, error)
+	// Lull tells who is known, and for how long nobody else is given more than a number of units: see [Lull]. It changes nothing
+	// but that; what T0 takes for an Origin is taken in a lull too.
+	Lull(ctx context.Context, key Key, epoch int64, ask LullAsk) (Lull, error)
 	// View returns the figures. It needs no epoch.
 	View(ctx context.Context, key Key) (StockView, error)
 	Close() error

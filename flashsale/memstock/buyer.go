@@ -75,4 +75,5 @@ func (k *keys) loadBuyer(from *flashsale.Buyer) {
 		b.remember(rid)
 	}
 	k.buyers[from.User] = b
+	k.mark(from.User)
 }

@@ -31,6 +31,10 @@ type keys struct {
 	adjusted map[string]bool // by id: whether it was done
 	queue    queue
 	dead     []deadLetter
+
+	marks []uint64 // of what is known, in order, up to flashsale.MaxMarks
+	calm  int64    // until when a lull lasts
+	above int64    // the units that it gives
 }
 
 func newKeys(s *Stock, key flashsale.Key, mu *sync.Mutex) *keys {
@@ -70,6 +74,7 @@ func (k *keys) insert(e *entry) {
 	k.entries[e.rid] = e
 	k.slots.add(e)
 	k.stock.reservations.Add(1)
+	k.mark(e.rid, e.user)
 }
 
 // remove forgets an entry. A job of it stays in the queue: whoever pulls it finds its row in SQL.

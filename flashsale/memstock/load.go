@@ -116,8 +116,10 @@ func (k *keys) load(part *flashsale.LoadPart, now int64) {
 func (k *keys) loadEntry(from *flashsale.Entry) {
 	e := k.entries[from.RID]
 	if e == nil {
-		e = &entry{rid: from.RID, fromSQL: true}
+		e = &entry{rid: from.RID, user: from.User, fromSQL: true}
 		k.insert(e)
+	} else {
+		k.mark(from.RID, from.User)
 	}
 	e.user, e.quantity, e.state, e.version, e.at = from.User, from.Quantity, from.State, from.Version, from.At.UnixMicro()
 }

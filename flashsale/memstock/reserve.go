@@ -31,11 +31,15 @@ func (s *Stock) Reserve(ctx context.Context, key flashsale.Key, epoch int64, ask
 	}
 	defer k.unlock()
 	if k.settings.Status == "" {
-		return flashsale.Answer{}, failf(flashsale.CodeRebuilding, "the stock of %s is loaded and has no settings yet; ask again", key)
+		return flashsale.Answer{}, noSettings(key)
 	}
 	answer := k.reserve(ask, s.now())
 	answer.Available, answer.Seq = k.available, k.seq
 	return answer, nil
+}
+
+func noSettings(key flashsale.Key) error {
+	return failf(flashsale.CodeRebuilding, "the stock of %s is loaded and has no settings yet; ask again", key)
 }
 
 func (k *keys) reserve(ask *flashsale.Ask, now int64) flashsale.Answer {
@@ -79,7 +83,7 @@ func (k *keys) refuse(ask *flashsale.Ask, b *buyer, now int64) flashsale.Answer 
 	if b.quantity+ask.Quantity > k.settings.PurchaseLimit {
 		return flashsale.Answer{Code: flashsale.CodePurchaseLimit, Holds: b.rids()}
 	}
-	if ask.Quantity > k.available {
+	if ask.Quantity > k.available || ask.Origin == "" && k.lulled(now) && ask.Quantity > k.above {
 		return flashsale.Answer{Code: flashsale.CodeSoldOut}
 	}
 	return flashsale.Answer{}

@@ -91,6 +91,15 @@ func (g *Stock) Forget(ctx context.Context, key flashsale.Key, epoch int64, rids
 	return r0, err
 }
 
+// Lull asks the gate before and after.
+func (g *Stock) Lull(ctx context.Context, key flashsale.Key, epoch int64, ask flashsale.LullAsk) (r0 flashsale.Lull, err error) {
+	err = g.gate.pass(ctx, "stock.Lull", func() (err error) {
+		r0, err = g.inner.Lull(ctx, key, epoch, ask)
+		return err
+	})
+	return r0, err
+}
+
 // View asks the gate before and after.
 func (g *Stock) View(ctx context.Context, key flashsale.Key) (r0 flashsale.StockView, err error) {
 	err = g.gate.pass(ctx, "stock.View", func() (err error) {

@@ -23,7 +23,7 @@ func (s *Stock) Apply(ctx context.Context, key flashsale.Key, epoch int64, effec
 	if err := checkCount("effects and acknowledgements", len(effects)+len(acks)); err != nil {
 		return nil, err
 	}
-	head := make([]byte, 0, 9*len(effects))
+	head := make([]byte, 0, 25*len(effects))
 	o.args = make([]string, 1, 1+2*len(effects)+len(acks))
 	for i := range effects {
 		f := &effects[i]
@@ -31,6 +31,7 @@ func (s *Stock) Apply(ctx context.Context, key flashsale.Key, epoch int64, effec
 			return nil, err
 		}
 		head = binary.LittleEndian.AppendUint64(append(head, byte(f.State)), uint64(f.Version))
+		head = appendMarks(head, f.RID, f.User)
 		t := text{quantity: f.Quantity, user: f.User}
 		o.args = append(o.args, f.RID, t.string())
 	}

@@ -42,7 +42,7 @@ func TestSameAsMemory(t *testing.T) {
 		w.begin()
 		rt.Repeat(map[string]func(*rapid.T){
 			"reserve": w.reserve, "apply": w.apply, "pull": w.pull, "ack": w.ack, "bury": w.bury, "revive": w.revive, "adjust": w.adjust,
-			"configure": w.configure, "due": w.due, "forget": w.forget, "wait": w.wait, "": w.look,
+			"configure": w.configure, "due": w.due, "forget": w.forget, "wait": w.wait, "lull": w.lull, "": w.look,
 		})
 	})
 }
@@ -104,6 +104,21 @@ func (w *twins) apply(t *rapid.T) {
 	}
 	w.same(t, "apply", func(s stocktest.Stock, _ int) (any, error) {
 		return s.Apply(context.Background(), w.key, 1, effects, nil)
+	})
+}
+
+func (w *twins) lull(t *rapid.T) {
+	ask := flashsale.LullAsk{After: rapid.Int64Range(0, 20).Draw(t, "after"), Limit: rapid.IntRange(0, 100).Draw(t, "limit")}
+	if rapid.Bool().Draw(t, "the last one") && ask.After > 0 {
+		l, err := w.stocks[0].Lull(context.Background(), w.key, 1, flashsale.LullAsk{Limit: int(ask.After)})
+		if err == nil && int64(len(l.Marks)) == ask.After {
+			ask.Last = l.Marks[ask.After-1]
+		}
+	}
+	w.same(t, "lull", func(s stocktest.Stock, _ int) (any, error) {
+		l, err := s.Lull(context.Background(), w.key, 1, ask)
+		l.Marks = append([]uint64{}, l.Marks...) // none is none
+		return l, err
 	})
 }
 

@@ -7,11 +7,11 @@ import (
 )
 
 // The names of an epoch's keys, in the order in which lua/head.lua has them, from its second on.
-var epochKeys = [...]string{"stock", "res", "user", "due", "q", "pulls", "dead", "deadat", "ops"}
+var epochKeys = [...]string{"stock", "res", "user", "due", "q", "marks", "pulls", "dead", "deadat", "ops"}
 
 // How many keys of that order scripts are given.
 const (
-	forReserve = 6
+	forReserve = 7
 	forAll     = len(epochKeys) + 2
 )
 

@@ -158,16 +158,23 @@ func (b *batch) encode(epoch, now string) {
 	for _, a := range b.asks {
 		b.body = append(b.body, b.rids[a.RID], b.user[a.User])
 		b.body = binary.LittleEndian.AppendUint32(b.body, uint32(a.Quantity))
-		var known byte
-		if a.OnlyKnown {
-			known = 1
-		}
-		b.body = append(b.body, known)
+		b.body = appendMarks(append(b.body, a.how()), a.RID, a.User)
 		args = append(args, a.text)
 	}
 	args[2] = string([]byte{byte(rids), 0, byte(users), 0})
 	args[3] = string(b.body)
 	b.args = args
+}
+
+// how says what is particular about an ask.
+func (a *ask) how() byte {
+	switch {
+	case a.OnlyKnown:
+		return 1
+	case a.Origin != "":
+		return 2
+	}
+	return 0
 }
 
 // places appends the different ones of a name of the asks to args, and returns their places.

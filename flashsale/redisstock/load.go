@@ -39,7 +39,7 @@ func (s *Stock) Load(ctx context.Context, key flashsale.Key, epoch int64, part *
 	counts := binary.LittleEndian.AppendUint32(nil, uint32(len(part.Entries)))
 	counts = binary.LittleEndian.AppendUint32(counts, uint32(len(part.Buyers)))
 	counts = binary.LittleEndian.AppendUint32(counts, uint32(len(part.Adjusted)))
-	o.args = append(make([]string, 0, 2+2*len(part.Entries)+2*len(part.Buyers)+len(part.Adjusted)), string(counts), packTotals(part))
+	o.args = append(make([]string, 0, 3+2*len(part.Entries)+2*len(part.Buyers)+len(part.Adjusted)), string(counts), packTotals(part), packMarks(part))
 	for i := range part.Entries {
 		o.args = append(o.args, part.Entries[i].RID, packEntry(&part.Entries[i]))
 	}
@@ -59,6 +59,18 @@ func packTotals(part *flashsale.LoadPart) string {
 	to := &part.Settings
 	for _, n := range [...]int64{part.Total, part.Reserved, part.Sold, micros(to.OpensAt), micros(to.ClosesAt), to.PurchaseLimit, to.Rate} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	return string(b)
+}
+
+// packMarks is who is known from then on.
+func packMarks(part *flashsale.LoadPart) string {
+	b := make([]byte, 0, 16*len(part.Entries)+8*len(part.Buyers))
+	for i := range part.Entries {
+		b = appendMarks(b, part.Entries[i].RID, part.Entries[i].User)
+	}
+	for i := range part.Buyers {
+		b = appendMarks(b, part.Buyers[i].User)
 	}
 	return string(b)
 }

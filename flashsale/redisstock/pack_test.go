@@ -66,14 +66,14 @@ func TestKeys(t *testing.T) {
 	for _, key := range []flashsale.Key{{Sale: "a", SKU: "b"}, {Sale: "a.b", SKU: "c"}, {Sale: "a", SKU: "b.c"}, {Sale: "b", SKU: "a"}} {
 		for _, epoch := range []int64{1, 11} {
 			keys := s.keysOf(key, epoch, forAll)
-			if len(keys) != 11 {
+			if len(keys) != 12 {
 				t.Fatalf("%d keys: %q", len(keys), keys)
 			}
 			for i, k := range keys {
 				if !strings.HasPrefix(k, "ns:1:{"+key.Sale+":"+key.SKU+"}:") {
 					t.Errorf("%q lacks the tag of %s", k, key)
 				}
-				if ofSKU := i == 0 || i == 10; seen[k] && !ofSKU {
+				if ofSKU := i == 0 || i == 11; seen[k] && !ofSKU {
 					t.Errorf("%q is there twice", k)
 				}
 				seen[k] = true
@@ -81,7 +81,7 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	if got := s.keysOf(flashsale.Key{Sale: "a", SKU: "b"}, 7, forReserve); strings.Join(got, " ") !=
-		"ns:1:{a:b}:epoch ns:1:{a:b}:7:stock ns:1:{a:b}:7:res ns:1:{a:b}:7:user ns:1:{a:b}:7:due ns:1:{a:b}:7:q" {
+		"ns:1:{a:b}:epoch ns:1:{a:b}:7:stock ns:1:{a:b}:7:res ns:1:{a:b}:7:user ns:1:{a:b}:7:due ns:1:{a:b}:7:q ns:1:{a:b}:7:marks" {
 		t.Errorf("%q", got)
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	keysPulls = 7 // how many keys of head.lua it takes to pull
-	keysDead  = 9
+	keysPulls = 8 // how many keys of head.lua it takes to pull
+	keysDead  = 10
 )
 
 // Pull implements [flashsale.Queue].

@@ -29,6 +29,8 @@ var (
 	dueLua string
 	//go:embed lua/forget.lua
 	forgetLua string
+	//go:embed lua/lull.lua
+	lullLua string
 	//go:embed lua/view.lua
 	viewLua string
 	//go:embed lua/pull.lua
@@ -51,7 +53,7 @@ var (
 
 // scripts are what Redis runs: sent by their SHA-1, and whole when Redis does not know them.
 type scripts struct {
-	reserve, apply, adjust, configure, find, entries, due, forget, view, pull, bury, dead, revive, point, load, drain, drop *rueidis.Lua
+	reserve, apply, adjust, configure, find, entries, due, forget, lull, view, pull, bury, dead, revive, point, load, drain, drop *rueidis.Lua
 }
 
 func newScripts() scripts {
@@ -60,7 +62,7 @@ func newScripts() scripts {
 	paced := func(own string) *rueidis.Lua { return script(headLua, paceLua, own) }
 	return scripts{
 		reserve: plain(reserveLua), apply: paced(applyLua), adjust: plain(adjustLua), configure: paced(configureLua),
-		find: plain(findLua), entries: plain(entriesLua), due: plain(dueLua), forget: plain(forgetLua), view: plain(viewLua),
+		find: plain(findLua), entries: plain(entriesLua), due: plain(dueLua), forget: plain(forgetLua), lull: plain(lullLua), view: plain(viewLua),
 		pull: paced(pullLua), bury: paced(buryLua), dead: plain(deadLua), revive: plain(reviveLua),
 		point: script(pointLua), load: paced(loadLua), drain: plain(drainLua), drop: plain(dropLua),
 	}

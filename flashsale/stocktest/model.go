@@ -41,6 +41,10 @@ type modelEpoch struct {
 	// tokens are millionths of jobs that may be pulled; they were so many at filled.
 	tokens int64
 	filled time.Time
+	// names are all rids and users that were ever known. Until calm nobody new gets more than above.
+	names map[string]bool
+	calm  time.Time
+	above int64
 }
 
 type modelJob struct {
@@ -51,7 +55,7 @@ type modelJob struct {
 }
 
 func newModelEpoch() *modelEpoch {
-	return &modelEpoch{entries: map[string]*flashsale.Entry{}, forgotten: map[string]*flashsale.Buyer{}, adjusted: map[string]bool{}}
+	return &modelEpoch{entries: map[string]*flashsale.Entry{}, forgotten: map[string]*flashsale.Buyer{}, adjusted: map[string]bool{}, names: map[string]bool{}}
 }
 
 // sum adds up the units of a class, of all users or of one.
@@ -127,13 +131,13 @@ func (e *modelEpoch) reserve(ask *flashsale.Ask, now time.Time) flashsale.Answer
 		return flashsale.Answer{Code: flashsale.CodeBusy}
 	case buyer.Quantity+ask.Quantity > s.PurchaseLimit:
 		return flashsale.Answer{Code: flashsale.CodePurchaseLimit, Holds: buyer.RIDs}
-	case ask.Quantity > e.available():
+	case ask.Quantity > e.available() || now.Before(e.calm) && ask.Quantity > e.above && ask.Origin == "":
 		return flashsale.Answer{Code: flashsale.CodeSoldOut}
 	}
 	r := &flashsale.Entry{
 		RID: ask.RID, User: ask.User, Quantity: ask.Quantity, State: flashsale.Pending, At: now, Deadline: now.Add(flashsale.PendingFor),
 	}
-	e.entries[ask.RID] = r
+	e.put(r)
 	e.queue = append(e.queue, &modelJob{Job: flashsale.Job{
 		RID: ask.RID, User: ask.User, Quantity: ask.Quantity, Origin: ask.Origin, At: now, Deadline: r.Deadline,
 	}})
@@ -145,6 +149,23 @@ func (e *modelEpoch) busy(now time.Time) bool {
 		return true
 	}
 	return len(e.queue) > 0 && now.Sub(e.queue[0].At) > flashsale.PendingFor/2
+}
+
+// put makes a reservation known.
+func (e *modelEpoch) put(r *flashsale.Entry) {
+	e.entries[r.RID] = r
+	e.names[r.RID], e.names[r.User] = true, true
+}
+
+// lull says for how long no more than so many units are given.
+func (e *modelEpoch) lull(now time.Time) (time.Duration, int64) {
+	if s := &e.settings; s.Status != flashsale.Open || now.Before(s.OpensAt) || !now.Before(s.ClosesAt) {
+		return 0, 0
+	}
+	if !now.Before(e.calm) || e.available() <= e.above {
+		e.calm, e.above = now.Add(flashsale.LullFor), e.available()
+	}
+	return e.calm.Sub(now), e.above
 }
 
 // apply says what becomes of an effect, and follows it.
@@ -159,7 +180,7 @@ func (e *modelEpoch) apply(f *flashsale.Effect, now time.Time) flashsale.Applied
 	case f.State.Class() != flashsale.Free:
 		return flashsale.AppliedLost
 	}
-	e.entries[f.RID] = &flashsale.Entry{RID: f.RID, User: f.User, Quantity: f.Quantity, State: f.State, Version: f.Version, At: now}
+	e.put(&flashsale.Entry{RID: f.RID, User: f.User, Quantity: f.Quantity, State: f.State, Version: f.Version, At: now})
 	return flashsale.AppliedStored
 }
 

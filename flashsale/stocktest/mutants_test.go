@@ -61,6 +61,10 @@ type (
 	dropping  struct{ *bent }
 	setting   struct{ *bent }
 	unguarded struct{ *bent }
+	lulling   struct {
+		*bent
+		do func(b *bent, l *flashsale.Lull)
+	}
 )
 
 func (b reserving) Reserve(ctx context.Context, key flashsale.Key, epoch int64, ask *flashsale.Ask) (flashsale.Answer, error) {
@@ -186,6 +190,16 @@ func (b unguarded) Pull(ctx context.Context, key flashsale.Key, _ int64, consume
 	return b.bent.Pull(ctx, key, v.Epoch, consumer, limit, reclaim)
 }
 
+func (b lulling) Lull(ctx context.Context, key flashsale.Key, epoch int64, ask flashsale.LullAsk) (flashsale.Lull, error) {
+	l, err := b.bent.Lull(ctx, key, epoch, ask)
+	b.do(b.bent, &l)
+	return l, err
+}
+
+func onLull(do func(b *bent, l *flashsale.Lull)) func(*bent) stocktest.Stock {
+	return func(b *bent) stocktest.Stock { return lulling{b, do} }
+}
+
 func onReserve(do func(b *bent, ask flashsale.Ask) (flashsale.Ask, func(*flashsale.Answer))) func(*bent) stocktest.Stock {
 	return func(b *bent) stocktest.Stock { return reserving{b, do} }
 }
@@ -296,6 +310,24 @@ func mutants() []mutant {
 		{"older epochs but the last are not told", []string{"epochs", "random"}, func(b *bent) stocktest.Stock { return pointing{b} }},
 		{"nothing is dropped", []string{"epochs", "random"}, func(b *bent) stocktest.Stock { return dropping{b} }},
 		{"the last settings hold", []string{"operate", "random"}, func(b *bent) stocktest.Stock { return setting{b} }},
+		{"a lull is promised and not kept", []string{"lull", "random"}, onReserve(func(_ *bent, ask flashsale.Ask) (flashsale.Ask, func(*flashsale.Answer)) {
+			ask.Origin += "x"
+			return ask, nil
+		})},
+		{"a mark is missing", []string{"lull", "random"}, onLull(func(_ *bent, l *flashsale.Lull) {
+			if n := len(l.Marks); n > 1 {
+				l.Marks[n-2] = l.Marks[n-1]
+			}
+		})},
+		{"marks of before are not compared", []string{"lull"}, onLull(func(b *bent, l *flashsale.Lull) {
+			l.Marks, l.From = l.Marks[min(len(l.Marks), int(b.calls.Load())):], b.calls.Swap(l.Count)
+		})},
+		{"the rest of a lull is told too long", []string{"lull", "random"}, onLull(func(_ *bent, l *flashsale.Lull) {
+			if l.For > 0 {
+				l.For = flashsale.LullFor
+			}
+		})},
+		{"a lull is told before the last page", []string{"lull"}, onLull(func(_ *bent, l *flashsale.Lull) { l.For = max(l.For, time.Millisecond) })},
 		{"the epoch does not count", []string{"epochs", "random"}, func(b *bent) stocktest.Stock { return unguarded{b} }},
 	}
 }

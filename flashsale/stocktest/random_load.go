@@ -67,7 +67,7 @@ func (w *walker) loads(last bool) {
 	}
 	if !e.loaded {
 		for _, r := range part.Entries {
-			e.entries[r.RID] = &r
+			e.put(&r)
 		}
 		for _, id := range part.Adjusted {
 			e.adjusted[id] = true
@@ -104,6 +104,7 @@ func (w *walker) loadsLast(e *modelEpoch, part *flashsale.LoadPart) {
 	for _, user := range slices.Compact(users) {
 		if b := e.buyer(user); b.Quantity > 0 {
 			part.Buyers = append(part.Buyers, b)
+			e.names[user] = true
 		}
 	}
 }

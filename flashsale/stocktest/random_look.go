@@ -57,6 +57,29 @@ func (w *walker) actFind() {
 	}
 }
 
+// actLull reads all marks, which must be those of all that were ever known, and begins a lull.
+func (w *walker) actLull() {
+	e := w.live()
+	limit := int(w.number("limit", 1, 200))
+	if e.settings.Status == "" {
+		_, err := w.stock.Lull(w.ctx, w.key, w.epoch, flashsale.LullAsk{Limit: limit})
+		w.fails("Lull without settings", err, flashsale.CodeRebuilding)
+		return
+	}
+	marks, l := w.marks(limit)
+	for name := range e.names {
+		if !marks[flashsale.Mark(name)] {
+			w.Fatalf("%q is known and has no mark", name)
+		}
+		delete(marks, flashsale.Mark(name))
+	}
+	equal(w.desk, "marks of nobody", len(marks), 0)
+	lasts, above := e.lull(w.clock.now())
+	if l.For != lasts || l.Above != above && lasts > 0 || l.Available != e.available() {
+		w.Fatalf("got %s above %d with %d available, want %s above %d with %d", l.For, l.Above, l.Available, lasts, above, e.available())
+	}
+}
+
 func (w *walker) actDue() {
 	e, now := w.live(), w.clock.now()
 	limit := int(w.number("limit", 1, 20))

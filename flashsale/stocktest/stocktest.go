@@ -39,6 +39,7 @@ func Exercise(t *testing.T, open func(t *testing.T, now func() time.Time) Stock)
 		{"pull", pullTests()},
 		{"dead", deadTests()},
 		{"look", lookTests()},
+		{"lull", lullTests()},
 		{"epochs", epochTests()},
 		{"load", loadTests()},
 		{"hostile", hostileTests()},

@@ -1,15 +1,16 @@
 -- apply.lua lets the stock follow SQL, and acknowledges jobs.
 --
--- KEYS 1 to 6 of head.lua. ARGV[3] for each effect: state B, version i8; then a rid and its text (as res has it) for each, which is
+-- KEYS 1 to 7 of head.lua. ARGV[3] for each effect: state B, version i8, its two marks, u8 each; then a rid and its text (as res has it) for each, which is
 -- stored if the rid is unknown; then ids of q that are acknowledged.
 --
 -- Returns 'ok', one digit for each effect: 0 moved, 1 old, 2 stored, 3 lost.
 
 local s = call('HMGET', STOCK, 'avail', 'held', 'sold', 'seq', 'pending', 'rate', 'next', 'level', 'filled')
 if not s[1] then return {'rebuilding'} end
-local n = #ARGV[3] / 9
+local n = #ARGV[3] / 25
 local acks = 3 + 2 * n
 local depth = call('XLEN', Q)
+local marked, marks = call('STRLEN', MARKS), {}
 
 -- What is there, by rid and by user; what changes is written at the end.
 local R, U, changed, users = {}, {}, {}, {}
@@ -47,7 +48,7 @@ end
 local digits, moved = {}, 0
 for i = 1, n do
   local rid = ARGV[2 + 2 * i]
-  local to, version = read('<Bi8', ARGV[3], 9 * i - 8)
+  local to, version = read('<Bi8', ARGV[3], 25 * i - 24)
   local v, digit = R[rid], '1'
   if not v then
     if CLASS[to] ~= 0 then
@@ -56,6 +57,7 @@ for i = 1, n do
       digit = '2'
       R[rid] = pack('<Bi8i8i8', to, version, now, 0) .. ARGV[3 + 2 * i]
       changed[#changed + 1] = rid
+      marks[#marks + 1] = sub(ARGV[3], 25 * i - 15, 25 * i)
       seq = seq + 1
     end
   else
@@ -96,6 +98,7 @@ end
 for _, user in ipairs(users) do
   if U[user] then call('HSET', USER, user, U[user]) else call('HDEL', USER, user) end
 end
+if #marks > 0 and marked < MARKS_MAX then call('APPEND', MARKS, table.concat(marks)) end
 if #changed > 0 then
   call('HSET', STOCK, 'avail', units[0], 'held', units[1], 'sold', units[2], 'seq', seq, 'pending', pending)
 end

@@ -1,6 +1,6 @@
 -- bury.lua moves a job to the dead letters. One that is not in the queue any more is left where it is.
 --
--- KEYS 1 to 9 of head.lua. ARGV[3] its id in q, [4] the reason, [5] at most how many dead letters are kept.
+-- KEYS 1 to 10 of head.lua. ARGV[3] its id in q, [4] the reason, [5] at most how many dead letters are kept.
 --
 -- Returns 'ok'.
 

@@ -1,6 +1,6 @@
 -- dead.lua lists dead letters, oldest first.
 --
--- KEYS 1 to 9 of head.lua. ARGV[3] at most how many.
+-- KEYS 1 to 10 of head.lua. ARGV[3] at most how many.
 --
 -- Returns 'ok', then ids, each with its value of dead.
 

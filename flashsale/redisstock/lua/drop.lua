@@ -4,6 +4,6 @@
 --
 -- Returns 'ok'.
 
-call('UNLINK', unpack(KEYS, 2, 10))
+call('UNLINK', unpack(KEYS, 2, 11))
 call('SREM', EPOCHS, ARGV[3])
 return {'ok'}

@@ -10,7 +10,7 @@ local pointer, epoch = redis.call('GET', KEYS[1]) or '', tonumber(ARGV[1])
 local was = tonumber(pointer) or 0
 if was > epoch or (was == epoch and call('EXISTS', KEYS[2]) == 1) then return {'stale', pointer} end
 local older = {}
-for _, member in ipairs(call('SMEMBERS', KEYS[11])) do
+for _, member in ipairs(call('SMEMBERS', KEYS[12])) do
   local e = tonumber(member)
   if e > epoch or (e == epoch and was < epoch) then return {'stale', pointer} end
   if e < epoch then older[#older + 1] = e end

@@ -1,6 +1,6 @@
 -- pull.lua hands out jobs: first those that a consumer has had for too long, then new ones.
 --
--- KEYS 1 to 7 of head.lua. ARGV[3] the consumer, [4] at most how many, [5] after how long a job is taken over (µs, from 1).
+-- KEYS 1 to 8 of head.lua. ARGV[3] the consumer, [4] at most how many, [5] after how long a job is taken over (µs, from 1).
 --
 -- Returns 'ok', then for each job: its id, how often it was delivered with this time, and what q has of it.
 

@@ -1,18 +1,19 @@
 -- reserve.lua is T0 for a batch of asks, in their order: each sees what those before it took.
 --
--- KEYS 1 to 6 of head.lua. ARGV[3] counts: rids H, users H. ARGV[4] for each ask: index of its rid B, of its user B (from 1, among the
--- different ones), quantity I4, 1 if only what is known is asked for B. Then the rids, the users, and for each ask its text as res has it.
+-- KEYS 1 to 7 of head.lua. ARGV[3] counts: rids H, users H. ARGV[4] for each ask: index of its rid B, of its user B (from 1, among the
+-- different ones), quantity I4, B: 1 if only what is known is asked for, 2 if a lull does not hold it up; its two marks, u8 each. Then the rids, the users, and for each ask its text as res has it.
 --
 -- Returns 'ok', 'unset' if the epoch has no settings yet, now (µs), available and seq before the batch, depth of the queue before it,
 -- rate, next, status, opens (µs), then one letter for each ask: A accepted, K known, T token expired, C not open, E ended, N not yet, B busy,
 -- L purchase limit, S sold out; then, in order, for each K the value of res, for each L that of user ('' if there is none).
 
-local s = call('HMGET', STOCK, 'avail', 'seq', 'held', 'pending', 'status', 'opens', 'closes', 'limit', 'rate', 'next')
+local s = call('HMGET', STOCK, 'avail', 'seq', 'held', 'pending', 'status', 'opens', 'closes', 'limit', 'rate', 'next', 'calm', 'above')
 if not s[1] then return {'rebuilding'} end
 local avail, seq, status = tonumber(s[1]), tonumber(s[2]), s[5]
 if status == '' then return {'unset'} end
 local limit, rate = tonumber(s[8]), tonumber(s[9])
 local depth = call('XLEN', Q)
+local marked = call('STRLEN', MARKS)
 
 local nr, nu = read('<HH', ARGV[3])
 local asks = ARGV[4]
@@ -36,6 +37,10 @@ if not shut and depth > 0 then
   if now > read('<i8', oldest[2][2]) + 45000000 then shut = 'B' end
 end
 
+-- In a lull nobody new is given more than it says.
+local most, calm = avail, tonumber(s[11] or 0)
+if now < calm and calm <= now + LULL then most = tonumber(s[12]) end
+
 -- more appends a rid to what a user has, and lets the oldest go beyond 16.
 local function more(u, q, rid)
   local have, n = read('<I4B', u)
@@ -51,15 +56,15 @@ local stamp = pack('<i8i8i8', now, deadline, seq)
 local room = rate * 45 - depth
 local left, n = avail, 0
 local letters, extras = {}, {}
-local res, user, jobs, taken = {}, {}, {}, {}
+local res, user, jobs, taken, marks = {}, {}, {}, {}, {}
 for i = 1, #ARGV - texts do
-  local p = 7 * i - 6
-  local r, w, q1, q2, q3, q4, known = byte(asks, p, p + 6)
+  local p = 23 * i - 22
+  local r, w, q1, q2, q3, q4, how = byte(asks, p, p + 6)
   local letter
   if R[r] then
     letter = 'K'
     extras[#extras + 1] = R[r]
-  elseif known == 1 then
+  elseif how == 1 then
     letter = 'T'
   elseif shut then
     letter = shut
@@ -74,7 +79,7 @@ for i = 1, #ARGV - texts do
     if have + q > limit then
       letter = 'L'
       extras[#extras + 1] = u or ''
-    elseif q > left then
+    elseif q > left or q > most and how ~= 2 then
       letter = 'S'
     else
       letter = 'A'
@@ -88,6 +93,7 @@ for i = 1, #ARGV - texts do
       res[2 * n - 1], res[2 * n] = rid, v
       user[2 * n - 1], user[2 * n] = ARGV[users + w], u
       taken[n] = rid
+      marks[n] = sub(asks, p + 7, p + 22)
       jobs[n] = stamp .. char(n) .. rid .. ',' .. text
     end
   end
@@ -99,6 +105,7 @@ if n > 0 then
   call('ZADD', DUE, deadline, string.format('%016.0f:', seq) .. table.concat(taken, ','))
   call('HSET', RES, unpack(res))
   call('HSET', USER, unpack(user))
+  if marked < MARKS_MAX then call('APPEND', MARKS, table.concat(marks)) end
   for i = 1, n do call('XADD', Q, '*', 'j', jobs[i]) end
   local took = avail - left
   call('HSET', STOCK, 'avail', left, 'held', s[3] + took, 'seq', seq + n, 'pending', s[4] + n)

@@ -1,7 +1,7 @@
 -- revive.lua puts dead letters back into the queue, in the order of their burial; those past their deadline, or not pending any more, are
 -- dropped.
 --
--- KEYS 1 to 9 of head.lua. ARGV from 3 on: ids, each once.
+-- KEYS 1 to 10 of head.lua. ARGV from 3 on: ids, each once.
 --
 -- Returns 'ok', how many were put back.
 
