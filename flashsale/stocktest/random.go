@@ -12,7 +12,7 @@ import (
 )
 
 // legs is how often a walk of rapid's usual length is made on one sku.
-const legs = 4
+const legs = 8
 
 // random makes calls at random, to the stock and to the model, which must answer the same.
 func random(t *testing.T, open Open) {
@@ -50,7 +50,7 @@ func (w *walker) actions() map[string]func(*rapid.T) {
 	for name, act := range map[string]func(){
 		"reserve": w.actReserve, "reserve too": w.actReserve, "reserve many": w.actFill, "apply": w.actApply, "apply too": w.actApply,
 		"decide": w.actDecide, "pull": w.actPull, "pull too": w.actPull, "bury": w.actBury, "revive": w.actRevive, "adjust": w.actAdjust,
-		"configure": w.actConfigure, "wait": w.actWait, "wait too": w.actWait, "lull": w.actLull, "find": w.actFind, "due": w.actDue, "walk": w.actEntries,
+		"configure": w.actConfigure, "wait": w.actWait, "wait too": w.actWait, "lull": w.actLull, "find": w.actFind, "due": w.actDue, "due too": w.actDue, "walk": w.actEntries,
 		"forget": w.actForget, "dead": w.actDead, "stale": w.actStale, "point": w.actPoint, "load": w.actLoad, "drain": w.actDrain,
 		"drop": w.actDrop, "rebuild": w.actRebuild,
 	} {
