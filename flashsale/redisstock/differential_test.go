@@ -109,17 +109,23 @@ func (w *twins) apply(t *rapid.T) {
 
 func (w *twins) lull(t *rapid.T) {
 	ask := flashsale.LullAsk{After: rapid.Int64Range(0, 20).Draw(t, "after"), Limit: rapid.IntRange(0, 100).Draw(t, "limit")}
-	if rapid.Bool().Draw(t, "the last one") && ask.After > 0 {
-		l, err := w.stocks[0].Lull(context.Background(), w.key, 1, flashsale.LullAsk{Limit: int(ask.After)})
-		if err == nil && int64(len(l.Marks)) == ask.After {
-			ask.Last = l.Marks[ask.After-1]
+	if rapid.Bool().Draw(t, "the last one") {
+		marks := w.lulls(t, flashsale.LullAsk{Limit: int(ask.After)})
+		if n := len(marks); n > 0 {
+			ask.After, ask.Last = int64(n), marks[n-1]
 		}
 	}
+	w.lulls(t, ask)
+}
+
+func (w *twins) lulls(t *rapid.T, ask flashsale.LullAsk) (marks []uint64) {
 	w.same(t, "lull", func(s stocktest.Stock, _ int) (any, error) {
 		l, err := s.Lull(context.Background(), w.key, 1, ask)
 		l.Marks = append([]uint64{}, l.Marks...) // none is none
+		marks = l.Marks
 		return l, err
 	})
+	return marks
 }
 
 func (w *twins) pull(t *rapid.T) {
