@@ -73,6 +73,7 @@ type Engine struct {
 	care     *care
 	refusals *journal
 	alarms   *alarmBook
+	showcase *showcase
 }
 
 // New makes an engine that runs nothing yet: its methods work, and Run starts consumers and jobs.
@@ -94,6 +95,7 @@ func New(cfg Config) (*Engine, error) {
 		board: newBoard(cfg.Consumers.Idle), measured: newMeasures(), paying: newPaying(cfg.Observer), care: newCare(),
 		relaying: newRelaying(), refusals: newJournal(cfg.MaxRefusals, cfg.Now()), alarms: told,
 	}
+	e.showcase = newShowcase(e)
 	e.rows = newGather(lookups, lookupBatch, e.rowsOf)
 	e.entries = newGather(lookups, lookupBatch, e.readEntries)
 	return e, nil

@@ -112,11 +112,10 @@ func (e *Engine) Result(ctx context.Context, key flashsale.Key, rid, user string
 	switch {
 	case err != nil && !retriable(err):
 		return Result{}, err
-	case err == nil && entry.State != flashsale.None && entry.User != user:
-		return Result{}, notReserved()
-	case err == nil && entry.State == flashsale.Pending:
+	case err == nil && entry.State == flashsale.Pending && entry.User == user:
 		return resultOfEntry(key, entry), nil
 	}
+	// What is another's costs the same calls as what is not there, so that time does not tell them apart.
 	return e.resultOfSQL(ctx, reservationID{key, rid}, user, err)
 }
 
@@ -128,7 +127,7 @@ func (e *Engine) resultOfSQL(ctx context.Context, id reservationID, user string,
 		return Result{}, err
 	case found && row.User == user && row.Key == id.key:
 		return resultOfRow(row), nil
-	case !found && stockErr != nil:
+	case stockErr != nil:
 		return Result{}, stockErr
 	}
 	return Result{}, notReserved()

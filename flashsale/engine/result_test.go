@@ -46,7 +46,8 @@ func TestResult(t *testing.T) {
 	wantCode(t, "unknown sale", err, flashsale.CodeUnknownSale)
 }
 
-// TestResultWhenAStoreIsAway: nobody is told "not reserved" while a store that might know better does not answer.
+// TestResultWhenAStoreIsAway: nobody is told "not reserved" while a store that might know better does not answer, and nothing tells another's
+// reservation from one that does not exist.
 func TestResultWhenAStoreIsAway(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, shopPlan{total: 10})
@@ -59,12 +60,12 @@ func TestResultWhenAStoreIsAway(t *testing.T) {
 		want            flashsale.Code
 	}{
 		{"stock.Find", decided, "u", flashsale.Reserved, ""},
-		{"stock.Find", decided, "v", 0, flashsale.CodeNotFound},
+		{"stock.Find", decided, "v", 0, flashsale.CodeUnavailable},
 		{"stock.Find", pending, "v", 0, flashsale.CodeUnavailable},
 		{"stock.Find", "nothing", "v", 0, flashsale.CodeUnavailable},
 		{"orders.Reservations", pending, "v", flashsale.Pending, ""},
 		{"orders.Reservations", decided, "u", 0, flashsale.CodeUnavailable},
-		{"orders.Reservations", decided, "v", 0, flashsale.CodeNotFound},
+		{"orders.Reservations", decided, "v", 0, flashsale.CodeUnavailable},
 		{"orders.Reservations", "nothing", "v", 0, flashsale.CodeUnavailable},
 	} {
 		s.faults.set(lose(-1, c.away), nil)

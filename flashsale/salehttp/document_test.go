@@ -1,0 +1,57 @@
+package salehttp
+
+import (
+	"net/http"
+	"testing"
+)
+
+// TestDocumentHasEveryRoute, and every route has the document: nothing is served that it does not tell of, and nothing told that is not served.
+func TestDocumentHasEveryRoute(t *testing.T) {
+	t.Parallel()
+	doc, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &Handler{}
+	served := map[string]bool{}
+	for _, r := range h.table() {
+		for method := range r.methods {
+			if method == http.MethodHead {
+				continue
+			}
+			served[method+" "+r.path] = true
+			if operation(doc, r.path, method) == nil {
+				t.Errorf("%s %s is served, and not in the document", method, r.path)
+			}
+		}
+	}
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			if !served[method+" "+path] {
+				t.Errorf("%s %s is in the document, and not served", method, path)
+			}
+		}
+	}
+}
+
+// TestDocumentHasEveryCode: programs find every code, and none that does not come.
+func TestDocumentHasEveryCode(t *testing.T) {
+	t.Parallel()
+	doc, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]bool{}
+	for _, code := range doc.Components.Schemas["Problem"].Value.Properties["code"].Value.Enum {
+		told[code.(string)] = true
+	}
+	for code := range answers {
+		if !told[string(code)] {
+			t.Errorf("the document does not have the code %s", code)
+		}
+		delete(told, string(code))
+	}
+	for code := range told {
+		t.Errorf("the document has a code %s that nothing is answered with", code)
+	}
+}
