@@ -7,10 +7,7 @@ import _ "embed"
 //go:embed openapi.json
 var openAPI []byte
 
-// openAPITag is made when the process starts, of what is part of it.
-var openAPITag = entityTag(openAPI)
-
 // document is GET …/~/openapi.json.
 func (a *answer) document() {
-	a.cacheable("application/json", "public, max-age=300", openAPITag, openAPI)
+	a.cacheable("application/json", "public, max-age=300", a.h.documentTag, openAPI)
 }

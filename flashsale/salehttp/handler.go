@@ -18,6 +18,8 @@ type Handler struct {
 	cross   *http.CrossOriginProtection
 	streams *streams
 	tickets *tickets
+	// documentTag names the version of the document.
+	documentTag string
 	// open ends when Close is called.
 	open context.Context
 	end  context.CancelFunc
@@ -44,7 +46,7 @@ func New(cfg Config) (*Handler, error) {
 	}
 	h.tickets = &tickets{keys: cfg.Keys, random: cfg.Rand, now: cfg.Now, limiter: cfg.Limiter, limit: limit}
 	h.open, h.end = context.WithCancel(context.Background())
-	h.routes = h.table()
+	h.routes, h.documentTag = h.table(), entityTag(openAPI)
 	return h, nil
 }
 
