@@ -176,5 +176,7 @@ func (c *saleCounts) Reserved(string, string, time.Duration)                    
 func (c *saleCounts) Moved(string, string, string, int64)                       {}
 func (c *saleCounts) Backlog(string, int64, int64, int64, int64, time.Duration) {}
 func (c *saleCounts) Workers(int, string)                                       {}
+func (c *saleCounts) Leased(string, bool)                                       {}
+func (c *saleCounts) Rebuilt(string, int64, time.Duration, string)              {}
 func (c *saleCounts) Alarm(string, string, bool, float64, string)               {}
 func (c *saleCounts) Job(string, int, time.Duration, string)                    {}

@@ -70,6 +70,13 @@ func (h *histo) observe(v int64, chance uint32) {
 	c.sum.Add(v)
 }
 
+// observeEach is observe for n of the same value.
+func (h *histo) observeEach(v int64, n uint64, chance uint32) {
+	c := cell(h.cells, chance)
+	c.buckets[h.bucket(v)].Add(n)
+	c.sum.Add(v * int64(n))
+}
+
 // bucket finds the first bound that is not below v.
 func (h *histo) bucket(v int64) int {
 	low, high := 0, len(h.bounds)

@@ -14,6 +14,9 @@ type Config struct {
 	Version string
 	// MaxRules bounds the rules that have series of their own, 1 or more. Default 2000.
 	MaxRules int
+	// MaxSKUs bounds the skus of sales that have series of their own, 1 or more; beyond it, those that have not been on sale for an hour
+	// make room, and the rest is counted as "(other)". Default 500.
+	MaxSKUs int
 	// OwnOnly leaves out the figures of the Go runtime and of the process, for programs that show them already. Default false.
 	OwnOnly bool
 	// Logger gets what goes wrong at a scrape. Default: nothing is logged.
@@ -85,11 +88,17 @@ type LimitFigures struct {
 	Limit headgate.Limit
 }
 
-const defaultMaxRules = 2000
+const (
+	defaultMaxRules = 2000
+	defaultMaxSKUs  = 500
+)
 
 func (c Config) withDefaults() Config {
 	if c.MaxRules <= 0 {
 		c.MaxRules = defaultMaxRules
+	}
+	if c.MaxSKUs <= 0 {
+		c.MaxSKUs = defaultMaxSKUs
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

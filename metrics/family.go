@@ -117,7 +117,7 @@ const (
 
 // families are all of them, in the order of the documentation.
 func families() []about {
-	return slices.Concat(decisionFamilies(), storeFamilies(), leaseFamilies(), resilienceFamilies(), gatewayFamilies(), programFamilies())
+	return slices.Concat(decisionFamilies(), storeFamilies(), leaseFamilies(), resilienceFamilies(), gatewayFamilies(), saleFamilies(), programFamilies())
 }
 
 func decisionFamilies() []about {

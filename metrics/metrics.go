@@ -21,6 +21,7 @@ type Metrics struct {
 	leases   LeaseView
 	changes  ResilienceView
 	gateway  GatewayView
+	sale     SaleView
 	memory   *table[string, MemoryView]
 	rules    *rules
 }
@@ -34,6 +35,7 @@ func New(cfg Config) (*Metrics, error) {
 	m.leases = newLeaseView(m.rules)
 	m.changes = newResilienceView()
 	m.gateway = newGatewayView()
+	m.sale = newSaleView(m.cfg.MaxSKUs)
 	m.memory = newTable[string](maxMemories, func() *MemoryView { return new(MemoryView) })
 	all := []prometheus.Collector{&scrape{m: m, descs: descriptions()}}
 	if !m.cfg.OwnOnly {
@@ -84,6 +86,9 @@ func (m *Metrics) Resilience() *ResilienceView { return &m.changes }
 
 // Gateway returns what is to be told of each request of a gateway.
 func (m *Metrics) Gateway() *GatewayView { return &m.gateway }
+
+// Sale returns the observer of the engine of a flash sale.
+func (m *Metrics) Sale() *SaleView { return &m.sale }
 
 // maxMemories bounds the stores in memory that are told apart.
 const maxMemories = 16

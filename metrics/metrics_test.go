@@ -83,7 +83,36 @@ func scene(t testing.TB) *Metrics {
 	g.Request(429, "limited", 100*time.Microsecond, 0)
 	g.Request(0, "", time.Minute, time.Second)
 	g.Request(70000, "allow", time.Second, time.Second)
+	sellAll(m.Sale())
 	return m
+}
+
+// sellAll is a sale in which everything has happened.
+func sellAll(v *SaleView) {
+	const phone = "eleven/phone"
+	v.Reserved(phone, "accepted", 3*time.Millisecond)
+	v.Reserved(phone, "sold_out", 200*time.Microsecond)
+	v.Reserved("", "unknown_sale", time.Microsecond)
+	v.Batch(phone, 100, 0, 12*time.Millisecond, 80*time.Millisecond)
+	v.Batch(phone, 2, 3, 700*time.Millisecond, 2*time.Second)
+	for _, transition := range []string{"T1", "T2", "T3", "T3b", "T4", "T5", "T6", "T7", "T8", "T99"} {
+		v.Moved(phone, transition, "", 2)
+	}
+	v.Moved(phone, "T1'", "sold_out", 1)
+	v.Moved(phone, "T9", "paid_twice", 1)
+	v.Backlog(phone, 110, 10, 1, 111, 1500*time.Millisecond)
+	v.Workers(3, "the backlog")
+	v.Alarm("dead_letters", phone, true, 1, "1 job could not be decided")
+	v.Alarm("drift", "eleven/case", true, -4, "they differ")
+	v.Alarm("sql", "", true, 2, "no answer")
+	v.Alarm("sql", "", false, 0, "it answers")
+	v.Rebuilt(phone, 2, 40*time.Millisecond, "")
+	v.Rebuilt(phone, 3, time.Second, "unavailable")
+	v.Leased("sweep", true)
+	v.Leased("poll", true)
+	v.Leased("poll", false)
+	v.Job("sweep", 5, 3*time.Millisecond, "")
+	v.Job("sweep", 0, time.Second, "unavailable")
 }
 
 func sceneConfig() Config {
@@ -228,7 +257,7 @@ func TestHandler(t *testing.T) {
 // However many rules, slots, nodes, codes and statuses there are, the series are bounded, and nothing is lost from the sums.
 func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
-	m := newMetrics(t, Config{MaxRules: 20})
+	m := newMetrics(t, Config{MaxRules: 20, MaxSKUs: 20})
 	const n = 20_000
 	for i := range n {
 		name := fmt.Sprint("rule-", i)
@@ -245,6 +274,9 @@ func TestLabelsAreBounded(t *testing.T) {
 		m.Resilience().LevelAlert(i, "")
 		m.Gateway().Request(i, "allow", 1, 1)
 		m.Memory(name).ObserveKeys(1, 1, 1, 1)
+	}
+	for i := range n {
+		flood(m.Sale(), fmt.Sprint("name-", i))
 	}
 	got, err := m.Gatherer().Gather()
 	if err != nil {
@@ -263,10 +295,28 @@ func TestLabelsAreBounded(t *testing.T) {
 			t.Errorf("%s has %d series by rule", f.GetName(), len(f.GetMetric()))
 		}
 		counted := f.GetType().String() == "COUNTER" && !strings.HasPrefix(f.GetName(), "headgate_memory") && f.GetName() != string(famOverloadChanges) && f.GetName() != string(famUnknown)
+		if bySKU := strings.Contains(f.String(), `name:"sku"`); bySKU && f.GetName() != string(famAlarm) && f.GetName() != string(famDrift) && len(f.GetMetric()) > 20+1+maxCodes {
+			t.Errorf("%s has %d series by sku", f.GetName(), len(f.GetMetric()))
+		}
+		if f.GetName() == string(famPayments) || f.GetName() == string(famJobLeader) {
+			continue // of several things at once
+		}
 		if counted && sum != n {
 			t.Errorf("%s sums up to %v, want %d", f.GetName(), sum, n)
 		}
 	}
+}
+
+// flood tells once of everything under a name.
+func flood(v *SaleView, name string) {
+	v.Reserved(name+"/sku", name, 1)
+	v.Moved(name+"/sku", "T9", name, 1)
+	v.Batch(name+"/sku", 1, 1, 1, 1)
+	v.Backlog(name+"/sku", 1, 0, 0, 1, 1)
+	v.Alarm(name, name+"/sku", true, 1, "")
+	v.Rebuilt(name+"/sku", 1, 1, name)
+	v.Leased(name, true)
+	v.Job(name, 1, 1, name)
 }
 
 // A policy that changes: rules that stay keep their counts, those that go lose their series, and late requests of the old

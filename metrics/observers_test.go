@@ -3,9 +3,13 @@ package metrics_test
 import (
 	"fmt"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
+	"testing"
 	"time"
 
+	"github.com/headgate-io/headgate/flashsale/engine"
 	"github.com/headgate-io/headgate/leasestore"
 	"github.com/headgate-io/headgate/memstore"
 	"github.com/headgate-io/headgate/metrics"
@@ -23,7 +27,32 @@ var (
 	_ resilience.BreakerObserver  = (*metrics.ResilienceView)(nil)
 	_ resilience.LevelObserver    = (*metrics.ResilienceView)(nil)
 	_ resilience.OverloadObserver = (*metrics.ResilienceView)(nil)
+	_ engine.Observer             = (*metrics.SaleView)(nil)
 )
+
+// Each alarm of a sale has an alert, and a line that says what to do.
+func TestDocsHaveEveryAlarm(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("../flashsale/engine/observer.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := regexp.MustCompile(`\tAlarm\w+ += "(\w+)"`).FindAllSubmatch(source, -1)
+	if len(kinds) < 10 {
+		t.Fatalf("%d kinds of alarms were found", len(kinds))
+	}
+	for _, kind := range kinds {
+		for _, want := range []string{fmt.Sprintf(`headgate_sale_alarm_active{kind="%s"}`, kind[1]), fmt.Sprintf("\n| `%s` | ", kind[1])} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("docs/metrics.md has no %q", want)
+			}
+		}
+	}
+}
 
 func ExampleMetrics() {
 	m, err := metrics.New(metrics.Config{Version: "v1.0.0"})

@@ -30,6 +30,7 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 	s.m.leases.collect(out)
 	s.m.changes.collect(out)
 	s.m.gateway.collect(out)
+	s.m.sale.collect(out)
 	for name, v := range *s.m.memory.now.Load() {
 		v.collect(out, name)
 	}

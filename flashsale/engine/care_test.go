@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +63,13 @@ func TestDeliveryNoticesALoss(t *testing.T) {
 	}
 	if k.find("ghost") != flashsale.Reserved || k.told.count("alarm stock_lost eleven/phone false") != 1 {
 		t.Errorf("it is not rebuilt: %s, %v", k.find("ghost"), k.told.lines)
+	}
+	if k.told.count(fmt.Sprintf("rebuilt eleven/phone %d ", epoch+1)) != 1 {
+		t.Errorf("the rebuild is not told: %v", k.told.lines)
+	}
+	_, err := k.engine.RebuildOnce(t.Context(), k.key, -1)
+	if flashsale.CodeOf(err) != flashsale.CodeFenced || k.told.count("rebuilt eleven/phone 0 fenced") != 1 {
+		t.Errorf("a rebuild that fails is not told: %v, %v", err, k.told.lines)
 	}
 	k.once("the watcher, again", k.engine.WatchOnce, 0)
 	k.sound()

@@ -87,8 +87,9 @@ func (b *leaseBook) Sent(context.Context, flashsale.Lane, int64, []int64) error 
 // jobsSeen remembers which jobs ran.
 type jobsSeen struct {
 	nobody
-	mu   sync.Mutex
-	runs []jobRun
+	mu    sync.Mutex
+	runs  []jobRun
+	leads map[string]bool
 }
 
 type jobRun struct {
@@ -100,6 +101,27 @@ func (s *jobsSeen) Job(name string, _ int, _ time.Duration, code string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runs = append(s.runs, jobRun{name, code, time.Now()})
+}
+
+func (s *jobsSeen) Leased(name string, held bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leads == nil {
+		s.leads = map[string]bool{}
+	}
+	s.leads[name] = held
+}
+
+// leading returns how many leases it was last told to have.
+func (s *jobsSeen) leading() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, held := range s.leads {
+		if held {
+			n++
+		}
+	}
+	return n
 }
 
 // of returns when a job ran.
@@ -244,6 +266,9 @@ func TestJobsMoveToWhoeverLives(t *testing.T) {
 		if n := len(seenTwo.of("sweep")); n != 0 {
 			t.Errorf("two has swept %d times meanwhile", n)
 		}
+		if a, b := seenOne.leading(), seenTwo.leading(); a != 5 || b != 0 {
+			t.Errorf("one is told to have %d leases, two %d; want 5 and none", a, b)
+		}
 		// One dies: nothing of it comes to SQL any more, not even that it gives its leases back.
 		b.breakFor(func(holder string) error {
 			if holder[:3] == "one" {
@@ -266,8 +291,14 @@ func TestJobsMoveToWhoeverLives(t *testing.T) {
 				t.Errorf("%s was not taken over within 7 s: %v after", name, at)
 			}
 		}
+		if a, b := seenOne.leading(), seenTwo.leading(); a != 0 || b != 5 {
+			t.Errorf("after its death one is told to have %d leases, two %d; want none and 5", a, b)
+		}
 		endTwo()
 		running.Wait()
+		if n := seenTwo.leading(); n != 0 {
+			t.Errorf("at its end two is told to have %d leases", n)
+		}
 		if last := slices.MaxFunc(seenOne.of("sweep"), time.Time.Compare); last.After(died) {
 			t.Error("the dead one goes on")
 		}

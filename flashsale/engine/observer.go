@@ -19,6 +19,10 @@ type Observer interface {
 	Alarm(kind, sku string, on bool, value float64, why string)
 	// Job tells that a job ran: its name, what it did, and its error's code.
 	Job(name string, did int, took time.Duration, code string)
+	// Leased tells that this instance has got, or does not have any more, the lease of a job.
+	Leased(name string, held bool)
+	// Rebuilt tells that a rebuild has come to its end: the new epoch, and its error's code.
+	Rebuilt(sku string, epoch int64, took time.Duration, code string)
 }
 
 // The kinds of alarms.
@@ -44,3 +48,5 @@ func (nobody) Backlog(string, int64, int64, int64, int64, time.Duration) {}
 func (nobody) Workers(int, string)                                       {}
 func (nobody) Alarm(string, string, bool, float64, string)               {}
 func (nobody) Job(string, int, time.Duration, string)                    {}
+func (nobody) Leased(string, bool)                                       {}
+func (nobody) Rebuilt(string, int64, time.Duration, string)              {}

@@ -60,6 +60,7 @@ func (e *Engine) RebuildOnce(ctx context.Context, key flashsale.Key, fence int64
 	r := &rebuild{Engine: e, key: key, report: RebuildReport{Key: key}}
 	err := r.run(ctx, fence)
 	r.report.Epoch, r.report.Took = r.epoch, time.Since(began)
+	e.observer.Rebuilt(key.String(), r.epoch, r.report.Took, codeOf(err))
 	if err != nil {
 		return r.report, fmt.Errorf("the rebuild of %s at epoch %d: %w", key, r.epoch, err)
 	}

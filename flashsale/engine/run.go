@@ -77,6 +77,8 @@ func (e *Engine) runJob(ctx context.Context, j *job) {
 	defer again.Stop()
 	for ctx.Err() == nil {
 		_, err := e.underLease(ctx, leasePrefix+j.name, func(ctx context.Context, _ int64) error {
+			e.observer.Leased(j.name, true)
+			defer e.observer.Leased(j.name, false)
 			e.repeat(ctx, j)
 			return nil
 		})
@@ -94,7 +96,7 @@ func (e *Engine) runJob(ctx context.Context, j *job) {
 func (e *Engine) repeat(ctx context.Context, j *job) {
 	tick := time.NewTicker(j.every)
 	defer tick.Stop()
-	var last flashsale.Code
+	last := ""
 	for ctx.Err() == nil {
 		last = e.pass(ctx, j, last)
 		select {
@@ -106,21 +108,27 @@ func (e *Engine) repeat(ctx context.Context, j *job) {
 }
 
 // pass makes one pass, and returns the code of its error. An error that stays the same is logged once.
-func (e *Engine) pass(ctx context.Context, j *job, last flashsale.Code) flashsale.Code {
+func (e *Engine) pass(ctx context.Context, j *job, last string) string {
 	began := time.Now()
 	did, err := e.guarded(ctx, j)
 	if ctx.Err() != nil {
 		return last
 	}
-	code := flashsale.CodeOf(err)
-	if err != nil && code == "" {
-		code = flashsale.CodeInternal
-	}
-	e.observer.Job(j.name, did, time.Since(began), string(code))
+	code := codeOf(err)
+	e.observer.Job(j.name, did, time.Since(began), code)
 	if code != last && err != nil {
 		e.log.Warn("a job has failed; it is tried again", slog.String("job", j.name), slog.Any("error", err))
 	}
 	return code
+}
+
+// codeOf is the code of an error as observers are told it: "" if there is none, and never "" if there is.
+func codeOf(err error) string {
+	code := flashsale.CodeOf(err)
+	if err != nil && code == "" {
+		code = flashsale.CodeInternal
+	}
+	return string(code)
 }
 
 // guarded makes a pass that cannot end the process.

@@ -266,6 +266,10 @@ func (r *recorder) Alarm(kind, sku string, on bool, _ float64, _ string) {
 	r.note("alarm %s %s %v", kind, sku, on)
 }
 
+func (r *recorder) Rebuilt(sku string, epoch int64, _ time.Duration, code string) {
+	r.note("rebuilt %s %d %s", sku, epoch, code)
+}
+
 func (r *recorder) Moved(sku, transition, reason string, quantity int64) {
 	r.note("moved %s %s %s %d", sku, transition, reason, quantity)
 }

@@ -297,6 +297,8 @@ func (o *observer) Moved(string, string, string, int64)                       {}
 func (o *observer) Batch(string, int, int, time.Duration, time.Duration)      {}
 func (o *observer) Backlog(string, int64, int64, int64, int64, time.Duration) {}
 func (o *observer) Workers(int, string)                                       {}
+func (o *observer) Leased(string, bool)                                       {}
+func (o *observer) Rebuilt(string, int64, time.Duration, string)              {}
 func (o *observer) Job(name string, _ int, _ time.Duration, _ string)         { o.add(&o.passes, name) }
 func (o *observer) Alarm(kind, sku string, on bool, value float64, why string) {
 	if on {

@@ -181,4 +181,6 @@ func (*told) Reserved(string, string, time.Duration)                    {}
 func (*told) Batch(string, int, int, time.Duration, time.Duration)      {}
 func (*told) Backlog(string, int64, int64, int64, int64, time.Duration) {}
 func (*told) Workers(int, string)                                       {}
+func (*told) Leased(string, bool)                                       {}
+func (*told) Rebuilt(string, int64, time.Duration, string)              {}
 func (*told) Job(string, int, time.Duration, string)                    {}
