@@ -137,14 +137,6 @@ func (b *bustle) insist(call func() error) bool {
 	return false
 }
 
-// breathe is how long those wait who ask again.
-func (b *bustle) breathe() {
-	select {
-	case <-b.Context().Done():
-	case <-time.After(time.Millisecond):
-	}
-}
-
 // ends lets all that nobody has paid for expire, and checks what is left, to the unit.
 func (b *bustle) ends() {
 	b.Helper()

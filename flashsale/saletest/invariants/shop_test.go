@@ -235,3 +235,11 @@ func (w *world) expireAll() {
 	w.clock.advance(hold + payTime + grace)
 	w.sweep()
 }
+
+// breathe is how long those wait who ask again.
+func (w *world) breathe() {
+	select {
+	case <-w.Context().Done():
+	case <-time.After(time.Millisecond):
+	}
+}
