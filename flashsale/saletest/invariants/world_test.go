@@ -3,6 +3,8 @@ package invariants
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -58,8 +60,10 @@ type world struct {
 	deaf atomic.Bool
 	// instances are the engines; those of a store in memory end with it.
 	instances atomic.Pointer[[]*engine.Engine]
-	ids       atomic.Int64
-	events    events
+	// hears gets the provider's webhooks, if it is not the first instance.
+	hears      atomic.Pointer[engine.Engine]
+	ids, seeds atomic.Int64
+	events     events
 }
 
 // durable is a database whose server writes nothing through to the disk, which is all the same here: the machine does not crash.
@@ -112,13 +116,20 @@ func (w *world) behind(gate *porttest.Gate) *engine.Engine {
 	w.Helper()
 	e, err := engine.New(engine.Config{
 		Stock: porttest.NewStock(w.store.open(), gate), Orders: porttest.NewOrders(durable{w.sql}, gate), Payments: porttest.NewPayments(w.bank, gate),
-		Relay: porttest.NewRelay(&w.events, gate), Keys: w.keys, Now: w.clock.Now, Observer: &w.told, TokenLife: flashsale.MaxTokenLife,
+		Relay: porttest.NewRelay(&w.events, gate), Keys: w.keys, Rand: w.random(), Now: w.clock.Now, Observer: &w.told, TokenLife: flashsale.MaxTokenLife,
 		// One thing at a time: a crash at a call has a certain place.
 		Paying: engine.Paying{Parallel: 1}, Consumers: engine.Consumers{Reclaim: 50 * time.Millisecond},
 		Jobs: engine.Jobs{Lease: w.lease},
 	})
 	w.must(err)
 	return e
+}
+
+// random is a source of its own for each engine, and the same in every run of a test: so are the rids that come out of it.
+func (w *world) random() io.Reader {
+	var seed [32]byte
+	binary.BigEndian.PutUint64(seed[:], uint64(w.seeds.Add(1)))
+	return rand.NewChaCha8(seed)
 }
 
 // engine is the i-th instance, as often as there are any.
@@ -158,6 +169,9 @@ func (w *world) command(id string) engine.Command {
 func (w *world) webhook(ctx context.Context, header http.Header, body []byte) error {
 	if w.deaf.Load() {
 		return nil
+	}
+	if e := w.hears.Load(); e != nil {
+		return e.Webhook(ctx, header, body)
 	}
 	return w.engine(0).Webhook(ctx, header, body)
 }
