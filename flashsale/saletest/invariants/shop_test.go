@@ -3,7 +3,6 @@ package invariants
 import (
 	"context"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -179,39 +178,6 @@ func (w *world) wrong() []string {
 	return append(append(append(append(b.units(), b.sums()...), b.once()...), b.limits(w.limit)...), w.payments()...)
 }
 
-// payments says of whom the provider holds money for nothing, or twice, once nothing is under way.
-func (w *world) payments() (wrong []string) {
-	w.Helper()
-	charged := map[string]string{}
-	for r := range w.bank.Records() {
-		intent := r.Intent.Key
-		rid, _, _ := strings.Cut(intent, ":")
-		p, err := w.sql.Payment(w.Context(), intent)
-		w.must(err)
-		if r.Captures > 1 || r.Refunds > r.Captures {
-			wrong = append(wrong, "I5: "+intent+" was captured or refunded twice")
-		}
-		if !r.Charged() {
-			if p.AppliedTo != "" {
-				wrong = append(wrong, "I7: "+intent+" is applied, and nothing is charged for it")
-			}
-			continue
-		}
-		if before := charged[rid]; before != "" {
-			wrong = append(wrong, "I7: "+rid+" is charged by "+before+" and by "+intent)
-		}
-		charged[rid] = intent
-		if p.State != flashsale.PaymentCaptured || p.AppliedTo == "" {
-			wrong = append(wrong, "I7: "+intent+" is charged, and here it is "+string(p.State)+", applied to "+strconv.Quote(p.AppliedTo))
-			continue
-		}
-		if row := w.row(p.AppliedTo); row.State != flashsale.Confirmed || row.Amount != r.Amount || row.Currency != r.Currency {
-			wrong = append(wrong, "I7: "+intent+" has paid for "+row.RID+", which is "+row.State.String())
-		}
-	}
-	return wrong
-}
-
 // atOnce calls f with 0 to n−1, all at the same time.
 func (w *world) atOnce(n int, f func(i int) error) {
 	w.Helper()
@@ -242,4 +208,12 @@ func (w *world) breathe() {
 	case <-w.Context().Done():
 	case <-time.After(time.Millisecond):
 	}
+}
+
+// forgets lets a day pass, after which the Stock knows nothing more of what has ended, so that the next case does not carry it along.
+func (w *world) forgets() {
+	w.Helper()
+	w.clock.advance(flashsale.Retention + time.Second)
+	w.sweep()
+	w.sweep()
 }

@@ -1,0 +1,237 @@
+package invariants
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/engine"
+	"github.com/headgate-io/headgate/flashsale/porttest"
+)
+
+// failover drops the last writes of the Stock at a call of a port. Of Redis it keeps an image of all keys before each write, and puts an
+// earlier one in place of what is there, in one step and under the same run: what a replica that had not got the last writes would
+// have, but without the sign that tells of a restart. A store in memory has no replica: it loses all, with its process.
+type failover struct {
+	*world
+	at, drop int // at which call, and how many writes
+	calls    int
+	images   []image
+	call     string
+	fresh    bool // the next engine is another one
+}
+
+// writes are the calls of a Stock that may write.
+var writes = map[string]bool{
+	"stock.Reserve": true, "stock.Apply": true, "stock.Adjust": true, "stock.Configure": true, "stock.Forget": true, "stock.Pull": true, "stock.Bury": true,
+	"stock.Revive": true, "stock.Due": true, "stock.Point": true, "stock.Load": true, "stock.Drop": true,
+}
+
+// ofRebuild are the calls that only a rebuild makes.
+var ofRebuild = map[string]bool{
+	"orders.BeginRebuild": true, "stock.Point": true, "stock.Drain": true, "stock.Drop": true, "orders.Snapshot": true, "stock.Load": true,
+	"orders.UnsentOf": true, "orders.EndRebuild": true,
+}
+
+func (f *failover) gate() *porttest.Gate {
+	return &porttest.Gate{Before: func(_ context.Context, call string) error {
+		if f.fresh {
+			return cut(call)
+		}
+		if f.calls++; f.calls == f.at {
+			f.call = call
+			if f.strikes() {
+				return cut(call)
+			}
+		}
+		if writes[call] {
+			f.images = append(f.images, f.store.image())
+		}
+		return nil
+	}}
+}
+
+// strikes loses the writes, and reports whether the engine is lost too.
+func (f *failover) strikes() bool {
+	if _, ok := f.store.(*memory); ok {
+		f.store.lose()
+		f.fresh = true
+		return true
+	}
+	if len(f.images) > 0 {
+		f.store.restore(f.images[max(len(f.images)-f.drop, 0)])
+	}
+	return false
+}
+
+// play is a flow with everything in it that writes to the Stock, a rebuild among it. Errors are the faults'.
+func (f *failover) play(user string) {
+	ctx := f.Context()
+	e := f.behind(f.gate())
+	then := func(step func(e *engine.Engine)) {
+		if f.fresh {
+			f.boot(2)
+			e = f.engine(0)
+		}
+		step(e)
+	}
+	rids := map[string]string{}
+	reserve := func(name string) {
+		token := f.world.token(user + name)
+		then(func(e *engine.Engine) {
+			if a, err := e.Reserve(ctx, request(token, user+name, 1)); err == nil {
+				rids[name] = a.RID
+			}
+		})
+	}
+	consume := func() { then(func(e *engine.Engine) { _, _ = e.ConsumeOnce(ctx, phone, "c") }) }
+	pay := func(name string) {
+		then(func(e *engine.Engine) {
+			if a, err := e.Pay(ctx, rids[name], user+name); err == nil {
+				_ = f.bank.Pay(a.IntentKey, flashsale.PayCaptured)
+			}
+		})
+		then(func(e *engine.Engine) { f.hears.Store(e); f.bankSteps(); f.hears.Store(nil) })
+	}
+	reserve("ann")
+	reserve("bob")
+	consume()
+	pay("ann")
+	reserve("cy")
+	then(func(e *engine.Engine) { _, _ = e.Cancel(ctx, rids["bob"], user+"bob") })
+	then(func(e *engine.Engine) { _, _ = e.Rebuild(ctx, f.command(user+"rebuild")) })
+	reserve("dan")
+	consume()
+	reserve("bob")
+	reserve("ann")
+	consume()
+	pay("dan")
+	f.clock.advance(2 * time.Second)
+	then(func(e *engine.Engine) { _, _ = e.DeliverOnce(ctx) })
+	then(func(e *engine.Engine) { _, _ = e.SweepOnce(ctx) })
+	then(func(e *engine.Engine) { _, _ = e.WatchOnce(ctx) })
+}
+
+// holds checks what must hold although writes were lost, before anything is mended.
+func (f *failover) holds(when string) {
+	f.Helper()
+	b := f.books()
+	wrong := append(append(append(b.units(), b.once()...), b.limits(f.limit)...), b.sums()...)
+	if len(wrong) > 0 {
+		f.Fatalf("I14: %s: %s", when, strings.Join(wrong, "\n"))
+	}
+}
+
+// demand has everybody ask for more than they may have, pay for what they get, and be told.
+func (f *failover) demand(user string) {
+	f.Helper()
+	ctx := f.Context()
+	for _, name := range []string{"ann", "bob", "cy", "dan"} {
+		for range f.limit + 1 {
+			token := f.world.token(user + name)
+			// Refusals are as good as answers: a Stock that has lost writes may know less, or more, than there is.
+			_, _ = f.engine(0).Reserve(ctx, request(token, user+name, 1))
+		}
+	}
+	_, _ = f.engine(0).ConsumeOnce(ctx, phone, "c")
+	f.holds("and everybody has asked again")
+	for _, name := range []string{"ann", "bob", "cy", "dan"} {
+		rows, err := f.sql.OfUser(ctx, phone.Sale, user+name, 20)
+		f.must(err)
+		for i := range rows {
+			if rows[i].State == flashsale.Reserved {
+				f.capture(f.pay(rows[i].RID, user+name))
+			}
+		}
+	}
+	f.bankSteps()
+}
+
+// TestI14_LastWritesLost: the Stock loses its last writes, from one to all, before any call of a flow, a rebuild under way or not; engines go on
+// as if nothing had happened, and I1, I5, I6 and I7 hold, at once and once everybody has asked again and paid. A rebuild mends the rest.
+func TestI14_LastWritesLost(t *testing.T) {
+	eachPair(t, func(t *testing.T, pair string) {
+		w := newWorld(t, pair, plan{total: 2000, limit: 2, lasts: 365 * 24 * time.Hour})
+		drops := []int{1, 2, 3, 5, 8, 13, 1 << 20}
+		struck, rebuilding := 0, 0
+		for at := 1; ; at += stride(pair) {
+			f := &failover{world: w, at: at, drop: drops[at%len(drops)]}
+			user := fmt.Sprint("user-", w.ids.Add(1), "-")
+			f.play(user)
+			if f.call == "" {
+				break
+			}
+			struck++
+			if ofRebuild[f.call] {
+				rebuilding++
+			}
+			w.boot(2) // with nothing remembered
+			f.holds("at once")
+			if at/stride(pair)%2 == 0 { // the loss is looked for before anybody asks, or after
+				w.clock.advance(6 * time.Second)
+				_, _ = w.engine(0).WatchOnce(t.Context())
+			}
+			f.demand(user)
+			w.clock.advance(6 * time.Second)
+			f.mends()
+			w.forgets()
+			if w.Failed() {
+				w.Fatalf("I14: that is when %d writes were lost at call %d, %s", f.drop, f.at, f.call)
+			}
+		}
+		t.Logf("lost writes at %d calls, %d of them of a rebuild", struck, rebuilding)
+		if struck < 10 || rebuilding == 0 {
+			t.Errorf("writes were lost at %d calls, %d of them of a rebuild", struck, rebuilding)
+		}
+	})
+}
+
+// mends has the jobs do what they do, and an operator rebuild: everything holds again.
+func (f *failover) mends() {
+	f.Helper()
+	f.settle()
+	for _, wrong := range f.wrong() {
+		f.Error(wrong)
+	}
+	f.rebuild()
+	f.clock.advance(hold + payTime + grace)
+	f.sound()
+}
+
+// TestI14_InFullSwing: the Stock loses its last writes again and again while many shop, two instances work and one rebuilds.
+func TestI14_InFullSwing(t *testing.T) {
+	eachPair(t, func(t *testing.T, pair string) {
+		b := newBustle(t, pair)
+		var seen watchFor
+		var images []image
+		losses := 0
+		b.run(func(call string) {
+			books := b.counters()
+			seen.look(books.units(), call)
+			if !writes[call] || b.store.image() == nil {
+				return
+			}
+			if images = append(images, b.store.image()); len(images)%40 == 0 {
+				losses++
+				b.store.restore(images[len(images)-1-7*losses%len(images)])
+			}
+		})
+		seen.verdict(b.world, 100)
+		if pair == memoryAndSQLite {
+			b.loseStock()
+		} else if losses == 0 {
+			t.Error("nothing was lost")
+		}
+		b.boot(2)
+		b.clock.advance(2 * (hold + payTime))
+		f := &failover{world: b.world}
+		f.holds("in full swing")
+		f.mends()
+		if got := b.books(); got.sold != b.charged() || got.reserved != 0 {
+			t.Errorf("I14: %d are sold and %d reserved; %d are charged", got.sold, got.reserved, b.charged())
+		}
+	})
+}
