@@ -21,32 +21,38 @@ var tables = map[string]string{
 func (w *world) dumpSQL() (lines []string) {
 	w.Helper()
 	for table, columns := range tables {
-		rows, err := w.raw.QueryContext(w.Context(), "SELECT "+columns+" FROM "+table)
-		w.must(err)
-		names, err := rows.Columns()
-		w.must(err)
-		for rows.Next() {
-			row, into := make([]any, len(names)), make([]any, len(names))
-			for i := range row {
-				into[i] = &row[i]
-			}
-			w.must(rows.Scan(into...))
-			line := table
-			for i, name := range names {
-				if name == "store_run" { // each process of a store has one of its own
-					continue
-				}
-				if b, ok := row[i].([]byte); ok {
-					row[i] = string(b)
-				}
-				line += fmt.Sprintf(" %s=%q", name, fmt.Sprint(row[i]))
-			}
-			lines = append(lines, line)
-		}
-		w.must(rows.Err())
-		w.must(rows.Close())
+		lines = append(lines, w.dumpTable(table, columns)...)
 	}
 	slices.Sort(lines)
+	return lines
+}
+
+func (w *world) dumpTable(table, columns string) (lines []string) {
+	w.Helper()
+	rows, err := w.raw.QueryContext(w.Context(), "SELECT "+columns+" FROM "+table)
+	w.must(err)
+	defer func() { _ = rows.Close() }()
+	names, err := rows.Columns()
+	w.must(err)
+	for rows.Next() {
+		row, into := make([]any, len(names)), make([]any, len(names))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		w.must(rows.Scan(into...))
+		line := table
+		for i, name := range names {
+			if name == "store_run" { // each process of a store has one of its own
+				continue
+			}
+			if b, ok := row[i].([]byte); ok {
+				row[i] = string(b)
+			}
+			line += fmt.Sprintf(" %s=%q", name, fmt.Sprint(row[i]))
+		}
+		lines = append(lines, line)
+	}
+	w.must(rows.Err())
 	return lines
 }
 

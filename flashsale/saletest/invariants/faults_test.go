@@ -139,31 +139,13 @@ func (d *doom) gate() *porttest.Gate {
 // told is what observers were told.
 type told struct {
 	mu    sync.Mutex
-	moved map[string]int
 	alarm map[string]bool
-}
-
-// count is how often a transition was made, by its name.
-func (o *told) count(transition string) int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.moved[transition]
 }
 
 func (o *told) alarmed(kind string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.alarm[kind]
-}
-
-// Moved implements engine.Observer.
-func (o *told) Moved(_, transition, _ string, _ int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.moved == nil {
-		o.moved = map[string]int{}
-	}
-	o.moved[transition]++
 }
 
 // Alarm implements engine.Observer.
@@ -177,6 +159,7 @@ func (o *told) Alarm(kind, _ string, on bool, _ float64, _ string) {
 }
 
 // The rest of engine.Observer is not remembered.
+func (*told) Moved(string, string, string, int64)                       {}
 func (*told) Reserved(string, string, time.Duration)                    {}
 func (*told) Batch(string, int, int, time.Duration, time.Duration)      {}
 func (*told) Backlog(string, int64, int64, int64, int64, time.Duration) {}

@@ -73,13 +73,18 @@ func TestI6_OneOfAThousandWhileTheStockIsLost(t *testing.T) {
 		w := newWorld(t, pair, plan{total: 5000})
 		tokens := w.tokens(1000, "one")
 		var answered atomic.Int64
+		lost := make(chan struct{})
 		w.atOnce(len(tokens)+1, func(i int) error {
 			if i == len(tokens) {
 				for answered.Load() < 300 && t.Context().Err() == nil {
 					w.breathe()
 				}
 				w.loseStock()
+				close(lost)
 				return nil
+			}
+			if i >= 600 {
+				<-lost // whoever had won before has lost it: nobody but these can have what is left after it
 			}
 			_, _, err := w.decided(i, tokens[i], "one", 1)
 			answered.Add(1)
