@@ -35,79 +35,91 @@ const (
 	maxSaleTime      = 366 * 24 * time.Hour
 )
 
-// Validate says, with the field and its bounds, what is wrong with a sale that has its defaults.
+// Problem is one thing that is wrong with a sale.
+type Problem struct {
+	// Field is where, such as "opens_at" or "skus[0].price".
+	Field string
+	// Text says what is wrong, with the bounds.
+	Text string
+}
+
+// Validate says, with the field and its bounds, what is wrong first with a sale that has its defaults.
 func (s *Sale) Validate() error {
-	at := "sale " + quoted(s.ID)
-	if err := CheckID("the id of the sale", s.ID); err != nil {
-		return err
+	problems := s.Problems()
+	if len(problems) == 0 {
+		return nil
 	}
-	if err := s.validateTimes(at); err != nil {
-		return err
-	}
-	switch {
-	case !isCurrency(s.Currency):
-		return invalidf("%s: the currency %s is not three capital letters, like CNY", at, quoted(s.Currency))
-	case len(s.Title) > maxTitle:
-		return invalidf("%s: the title has %d bytes, more than %d", at, len(s.Title), maxTitle)
-	case s.Rate < 1 || s.Rate > MaxRate:
-		return invalidf("%s: a rate of %d; give 1 to %d reservations a second", at, s.Rate, MaxRate)
-	case len(s.SKUs) == 0 || len(s.SKUs) > MaxSKUs:
-		return invalidf("%s: %d skus; give 1 to %d", at, len(s.SKUs), MaxSKUs)
+	return invalidf("sale %s: %s", quoted(s.ID), problems[0].Text)
+}
+
+// Problems lists all that is wrong with a sale that has its defaults, none if it is good.
+func (s *Sale) Problems() []Problem {
+	var p problems
+	p.check("id", CheckID("the id of the sale", s.ID))
+	s.times(&p)
+	p.unless(isCurrency(s.Currency), "currency", "the currency %s is not three capital letters, like CNY", quoted(s.Currency))
+	p.unless(len(s.Title) <= maxTitle, "title", "the title has %d bytes, more than %d", len(s.Title), maxTitle)
+	p.unless(s.Rate >= 1 && s.Rate <= MaxRate, "rate", "a rate of %d; give 1 to %d reservations a second", s.Rate, MaxRate)
+	if len(s.SKUs) == 0 || len(s.SKUs) > MaxSKUs {
+		p.unless(false, "skus", "%d skus; give 1 to %d", len(s.SKUs), MaxSKUs)
+		return p
 	}
 	seen := make(map[string]bool, len(s.SKUs))
 	for i := range s.SKUs {
-		if err := s.SKUs[i].validate(at); err != nil {
-			return err
-		}
-		if seen[s.SKUs[i].ID] {
-			return invalidf("%s: sku %s stands there twice", at, quoted(s.SKUs[i].ID))
-		}
+		at := fmt.Sprintf("skus[%d].", i)
+		s.SKUs[i].problems(&p, at)
+		p.unless(!seen[s.SKUs[i].ID], at+"id", "sku %s stands there twice", quoted(s.SKUs[i].ID))
 		seen[s.SKUs[i].ID] = true
 	}
-	return nil
+	return p
 }
 
-func (s *Sale) validateTimes(at string) error {
-	if _, err := time.LoadLocation(s.Zone); err != nil {
-		return invalidf("%s: there is no time zone %s; give a name like Asia/Shanghai", at, quoted(s.Zone))
+type problems []Problem
+
+func (p *problems) check(field string, err error) {
+	if err != nil {
+		*p = append(*p, Problem{field, err.Error()})
 	}
+}
+
+func (p *problems) unless(good bool, field, format string, args ...any) {
+	if !good {
+		*p = append(*p, Problem{field, fmt.Sprintf(format, args...)})
+	}
+}
+
+func (s *Sale) times(p *problems) {
+	_, err := time.LoadLocation(s.Zone)
+	p.unless(err == nil, "zone", "there is no time zone %s; give a name like Asia/Shanghai", quoted(s.Zone))
 	switch {
 	case s.OpensAt.IsZero() || s.ClosesAt.IsZero():
-		return invalidf("%s: opens_at and closes_at are needed", at)
+		p.unless(!s.OpensAt.IsZero(), "opens_at", "opens_at and closes_at are needed")
+		p.unless(!s.ClosesAt.IsZero(), "closes_at", "opens_at and closes_at are needed")
 	case s.OpensAt.Year() < 2000 || s.ClosesAt.Year() > 2200:
-		return invalidf("%s: opens_at and closes_at lie between the years 2000 and 2200", at)
+		p.unless(s.OpensAt.Year() >= 2000, "opens_at", "opens_at and closes_at lie between the years 2000 and 2200")
+		p.unless(s.ClosesAt.Year() <= 2200, "closes_at", "opens_at and closes_at lie between the years 2000 and 2200")
 	case !s.ClosesAt.After(s.OpensAt):
-		return invalidf("%s: it closes at %s, which is not after its opening at %s", at, s.ClosesAt.Format(time.RFC3339), s.OpensAt.Format(time.RFC3339))
+		p.unless(false, "closes_at", "it closes at %s, which is not after its opening at %s", s.ClosesAt.Format(time.RFC3339), s.OpensAt.Format(time.RFC3339))
 	case s.ClosesAt.Sub(s.OpensAt) > maxSaleTime:
-		return invalidf("%s: it is open for longer than 366 days", at)
-	case s.Hold < minHold || s.Hold > maxHold:
-		return invalidf("%s: a hold of %s; give 1s to 24h", at, s.Hold)
-	case s.PayTime < minHold || s.PayTime > maxHold:
-		return invalidf("%s: a time to pay of %s; give 1s to 24h", at, s.PayTime)
-	case s.Grace < 0 || s.Grace > maxGrace:
-		return invalidf("%s: a grace of %s; give 0s to 1h", at, s.Grace)
+		p.unless(false, "closes_at", "it is open for longer than 366 days")
 	}
-	return nil
+	p.unless(s.Hold >= minHold && s.Hold <= maxHold, "hold", "a hold of %s; give 1s to 24h", s.Hold)
+	p.unless(s.PayTime >= minHold && s.PayTime <= maxHold, "pay_time", "a time to pay of %s; give 1s to 24h", s.PayTime)
+	p.unless(s.Grace >= 0 && s.Grace <= maxGrace, "grace", "a grace of %s; give 0s to 1h", s.Grace)
 }
 
-func (s *SKU) validate(at string) error {
-	if err := CheckID(at+": the id of a sku", s.ID); err != nil {
-		return err
+func (s *SKU) problems(p *problems, at string) {
+	p.check(at+"id", CheckID("the id of a sku", s.ID))
+	sku := "sku " + quoted(s.ID) + ": "
+	p.unless(len(s.Title) <= maxTitle, at+"title", "%sthe title has %d bytes, more than %d", sku, len(s.Title), maxTitle)
+	p.unless(s.Total >= 0 && s.Total <= MaxTotal, at+"total", "%sa total of %d; give 0 to %d units", sku, s.Total, MaxTotal)
+	limited := s.PurchaseLimit >= 1 && s.PurchaseLimit <= MaxPurchaseLimit
+	p.unless(limited, at+"purchase_limit", "%sa purchase limit of %d; give 1 to %d units", sku, s.PurchaseLimit, MaxPurchaseLimit)
+	priced := s.Price >= 0 && s.Price <= MaxPrice
+	p.unless(priced, at+"price", "%sa price of %d; give 0 to %d of the smallest unit of the currency", sku, s.Price, MaxPrice)
+	if limited && priced && s.Price > 0 {
+		p.unless(s.PurchaseLimit <= maxAmount/s.Price, at+"price", "%s%d units at %d each come to more than %d", sku, s.PurchaseLimit, s.Price, int64(maxAmount))
 	}
-	at += ", sku " + quoted(s.ID)
-	switch {
-	case len(s.Title) > maxTitle:
-		return invalidf("%s: the title has %d bytes, more than %d", at, len(s.Title), maxTitle)
-	case s.Total < 0 || s.Total > MaxTotal:
-		return invalidf("%s: a total of %d; give 0 to %d units", at, s.Total, MaxTotal)
-	case s.PurchaseLimit < 1 || s.PurchaseLimit > MaxPurchaseLimit:
-		return invalidf("%s: a purchase limit of %d; give 1 to %d units", at, s.PurchaseLimit, MaxPurchaseLimit)
-	case s.Price < 0 || s.Price > MaxPrice:
-		return invalidf("%s: a price of %d; give 0 to %d of the smallest unit of the currency", at, s.Price, MaxPrice)
-	case s.Price > 0 && s.PurchaseLimit > maxAmount/s.Price:
-		return invalidf("%s: %d units at %d each come to more than %d", at, s.PurchaseLimit, s.Price, int64(maxAmount))
-	}
-	return nil
 }
 
 // maxAmount bounds what one reservation can cost, so that every sum of a sale fits 63 bits with room.

@@ -92,3 +92,23 @@ func TestOpeningBeforeZoneMatters(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestProblemsNameFields: all of them come, each with its field.
+func TestProblemsNameFields(t *testing.T) {
+	t.Parallel()
+	s := goodSale()
+	if p := s.Problems(); p != nil {
+		t.Fatalf("a good sale has %+v", p)
+	}
+	s = Sale{ID: "a b", OpensAt: s.OpensAt, Zone: "Nowhere", Hold: -1, PayTime: 1, Grace: -1, Title: strings.Repeat("t", 201), SKUs: []SKU{
+		{ID: "a", Total: -1, PurchaseLimit: -1, Price: -1, Title: strings.Repeat("t", 201)}, {ID: "a", PurchaseLimit: 1001, Price: MaxPrice},
+	}}
+	var fields []string
+	for _, p := range s.Problems() {
+		fields = append(fields, p.Field)
+	}
+	want := "id zone closes_at hold pay_time grace currency title rate skus[0].title skus[0].total skus[0].purchase_limit skus[0].price skus[1].price skus[1].id"
+	if got := strings.Join(fields, " "); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

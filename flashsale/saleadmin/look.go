@@ -1,0 +1,159 @@
+package saleadmin
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/engine"
+)
+
+// Bounds of lists.
+const (
+	defaultSales, maxSales           = 50, 500
+	defaultOperations, maxOperations = 20, 200
+)
+
+func (a *api) list(q *request) error {
+	values, err := q.query("limit")
+	if err != nil {
+		return err
+	}
+	limit, err := number(values, "limit", defaultSales, maxSales)
+	if err != nil {
+		return err
+	}
+	ctx := q.r.Context()
+	ids, err := a.sales.SaleIDs(ctx, limit+1)
+	if err != nil {
+		return err
+	}
+	states, err := a.sales.SKUs(ctx)
+	if err != nil {
+		return err
+	}
+	list := List{Sales: []Summary{}, More: len(ids) > limit}
+	for _, id := range ids[:min(limit, len(ids))] {
+		sale, err := a.sales.Sale(ctx, id)
+		if err != nil {
+			return err
+		}
+		list.Sales = append(list.Sales, summaryOf(sale, states))
+	}
+	return q.answer(http.StatusOK, &list)
+}
+
+func summaryOf(sale *flashsale.Sale, states []flashsale.SKUState) Summary {
+	s := Summary{
+		ID: sale.ID, Title: sale.Title, Zone: sale.Zone, OpensAt: instant(sale.OpensAt), ClosesAt: instant(sale.ClosesAt), SKUs: len(sale.SKUs),
+		Statuses: map[string]int{},
+	}
+	for i := range states {
+		if k := &states[i]; k.Key.Sale == sale.ID {
+			s.Statuses[string(k.Settings.Status)]++
+			s.Total += k.Total
+			s.Reserved += k.Reserved
+			s.Sold += k.Sold
+		}
+	}
+	return s
+}
+
+func (a *api) show(q *request) error {
+	values, err := q.query("operations")
+	if err != nil {
+		return err
+	}
+	operations, err := number(values, "operations", defaultOperations, maxOperations)
+	if err != nil {
+		return err
+	}
+	sale, err := q.sale(q.r.PathValue("sale"), operations)
+	if err != nil {
+		return err
+	}
+	return q.answer(http.StatusOK, sale)
+}
+
+// sale reads a sale and where it stands.
+func (q *request) sale(id string, operations int) (*Sale, error) {
+	ctx := q.r.Context()
+	s, err := q.sales.Sale(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	view := &Sale{
+		ID: s.ID, Title: s.Title, Currency: s.Currency, Zone: s.Zone, OpensAt: instant(s.OpensAt), ClosesAt: instant(s.ClosesAt),
+		Hold: s.Hold.String(), PayTime: s.PayTime.String(), Grace: s.Grace.String(), SKUs: []SKU{},
+		Instance: q.sales.Instance(), Alarms: q.alarmsOf(id), Operations: []Operation{},
+	}
+	for i := range s.SKUs {
+		key := flashsale.Key{Sale: id, SKU: s.SKUs[i].ID}
+		look, err := q.sales.Look(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		view.SKUs = append(view.SKUs, skuOf(&s.SKUs[i], look))
+		ops, err := q.sales.Operations(ctx, key, operations)
+		if err != nil {
+			return nil, err
+		}
+		view.Operations = append(view.Operations, operationsOf(ops)...)
+	}
+	slices.SortStableFunc(view.Operations, func(a, b Operation) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return view, nil
+}
+
+// alarmsOf are those about a sale, and those about all.
+func (q *request) alarmsOf(sale string) []Alarm {
+	alarms := []Alarm{}
+	for _, one := range q.sales.Alarms() {
+		if one.SKU == "" || strings.HasPrefix(one.SKU, sale+"/") {
+			alarms = append(alarms, Alarm{Kind: one.Kind, SKU: one.SKU, Value: one.Value, Why: one.Why, Since: instant(one.Since)})
+		}
+	}
+	return alarms
+}
+
+func skuOf(spec *flashsale.SKU, look *engine.Look) SKU {
+	k := SKU{
+		ID: spec.ID, Title: spec.Title, Price: spec.Price, PurchaseLimit: look.SKU.Settings.PurchaseLimit,
+		Status: string(look.SKU.Settings.Status), Rate: look.SKU.Settings.Rate, UnderWay: look.UnderWay, SQL: sqlOf(&look.SKU, look.Unsent),
+	}
+	if look.StockErr != nil {
+		k.StockError = look.StockErr.Error()
+		return k
+	}
+	v := &look.Stock
+	stock := stockOf(v)
+	k.Stock, k.StockRate = &stock, v.Settings.Rate
+	k.Queue = &Queue{Depth: v.Queue.Depth, Pulled: v.Queue.Pulled, Pending: v.Queue.Pending, Dead: v.Queue.Dead, OldestMs: v.Queue.Oldest.Milliseconds()}
+	return k
+}
+
+func sqlOf(s *flashsale.SKUState, unsent int64) SQL {
+	return SQL{
+		Total: s.Total, Available: s.Available(), Reserved: s.Reserved, Sold: s.Sold, Epoch: s.Epoch, Rebuilding: s.Rebuilding, Unsent: unsent,
+	}
+}
+
+func stockOf(v *flashsale.StockView) Stock {
+	return Stock{
+		Total: v.Total, Available: v.Available, Held: v.Held, Sold: v.Sold, Epoch: v.Epoch, Loaded: v.Loaded,
+		Status: cmp.Or(string(v.Settings.Status), "none"),
+	}
+}
+
+func operationsOf(ops []flashsale.Operation) []Operation {
+	all := make([]Operation, len(ops))
+	for i := range ops {
+		op := &ops[i]
+		all[i] = Operation{
+			ID: op.ID, Sale: op.Key.Sale, SKU: op.Key.SKU, Kind: string(op.Kind), Units: op.Delta, Status: string(op.Status), Rate: op.Rate,
+			Reason: op.Reason, By: op.By, State: string(op.State), Detail: op.Detail, CreatedAt: instant(op.CreatedAt),
+		}
+	}
+	return all
+}
