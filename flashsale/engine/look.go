@@ -46,6 +46,14 @@ func (e *Engine) SaleIDs(ctx context.Context, limit int) ([]string, error) {
 	return e.orders.SaleIDs(ctx, limit)
 }
 
+// SKU is a sku as SQL has it.
+func (e *Engine) SKU(ctx context.Context, key flashsale.Key) (*flashsale.SKUState, error) {
+	if err := checkKey(key); err != nil {
+		return nil, err
+	}
+	return e.orders.SKU(ctx, key)
+}
+
 // SKUs are all skus as SQL has them, of sales that are not closed and quiet for longer than flashsale.Retention.
 func (e *Engine) SKUs(ctx context.Context) ([]flashsale.SKUState, error) { return e.orders.SKUs(ctx) }
 

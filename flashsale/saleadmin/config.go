@@ -24,6 +24,7 @@ type Catalog interface {
 	Instance() string
 	SaleIDs(ctx context.Context, limit int) ([]string, error)
 	Sale(ctx context.Context, id string) (*flashsale.Sale, error)
+	SKU(ctx context.Context, key flashsale.Key) (*flashsale.SKUState, error)
 	SKUs(ctx context.Context) ([]flashsale.SKUState, error)
 	Look(ctx context.Context, key flashsale.Key) (*engine.Look, error)
 	Operations(ctx context.Context, key flashsale.Key, limit int) ([]flashsale.Operation, error)

@@ -34,31 +34,45 @@ func (a *api) list(q *request) error {
 	if err != nil {
 		return err
 	}
+	of := map[flashsale.Key]*flashsale.SKUState{}
+	for i := range states {
+		of[states[i].Key] = &states[i]
+	}
 	list := List{Sales: []Summary{}, More: len(ids) > limit}
 	for _, id := range ids[:min(limit, len(ids))] {
-		sale, err := a.sales.Sale(ctx, id)
+		summary, err := q.summary(id, of)
 		if err != nil {
 			return err
 		}
-		list.Sales = append(list.Sales, summaryOf(sale, states))
+		list.Sales = append(list.Sales, *summary)
 	}
 	return q.answer(http.StatusOK, &list)
 }
 
-func summaryOf(sale *flashsale.Sale, states []flashsale.SKUState) Summary {
-	s := Summary{
+// summary sums a sale up, of the skus that are known or, of a sale that has been over for long, read one by one.
+func (q *request) summary(id string, known map[flashsale.Key]*flashsale.SKUState) (*Summary, error) {
+	sale, err := q.sales.Sale(q.r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	s := &Summary{
 		ID: sale.ID, Title: sale.Title, Zone: sale.Zone, OpensAt: instant(sale.OpensAt), ClosesAt: instant(sale.ClosesAt), SKUs: len(sale.SKUs),
 		Statuses: map[string]int{},
 	}
-	for i := range states {
-		if k := &states[i]; k.Key.Sale == sale.ID {
-			s.Statuses[string(k.Settings.Status)]++
-			s.Total += k.Total
-			s.Reserved += k.Reserved
-			s.Sold += k.Sold
+	for i := range sale.SKUs {
+		key := flashsale.Key{Sale: id, SKU: sale.SKUs[i].ID}
+		k, ok := known[key]
+		if !ok {
+			if k, err = q.sales.SKU(q.r.Context(), key); err != nil {
+				return nil, err
+			}
 		}
+		s.Statuses[string(k.Settings.Status)]++
+		s.Total += k.Total
+		s.Reserved += k.Reserved
+		s.Sold += k.Sold
 	}
-	return s
+	return s, nil
 }
 
 func (a *api) show(q *request) error {

@@ -40,7 +40,11 @@ func (q *request) query(names ...string) (url.Values, error) {
 	for name, given := range values {
 		switch {
 		case !known[name]:
-			return nil, invalid(FieldError{shorten(name), "there is no such parameter here; there are: " + strings.Join(names, ", ")})
+			there := "there is no such parameter here"
+			if len(names) > 0 {
+				there += "; there is " + strings.Join(names, ", ")
+			}
+			return nil, invalid(FieldError{shorten(name), there})
 		case len(given) > 1:
 			return nil, invalid(FieldError{name, "it is given more than once"})
 		}

@@ -128,7 +128,7 @@ type Summary struct {
 	OpensAt  time.Time `json:"opens_at"`
 	ClosesAt time.Time `json:"closes_at"`
 	SKUs     int       `json:"skus"`
-	// Statuses counts skus by status; empty of a sale that has been over for long.
+	// Statuses counts skus by status.
 	Statuses map[string]int `json:"statuses"`
 	Total    int64          `json:"total"`
 	Reserved int64          `json:"reserved"`
