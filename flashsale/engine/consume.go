@@ -90,7 +90,7 @@ func (e *Engine) decideAgain(ctx context.Context, b *batch, jobs []flashsale.Job
 	for try := 0; ; try++ {
 		err := e.shielded("a consumer", func() error { return e.decide(ctx, b, jobs, try) })
 		e.measured.tried(err != nil && isPassing(err))
-		if err == nil || !isPassing(err) || try == repeats || !pause(ctx, jittered(firstRepeat<<try)) {
+		if err == nil || !isPassing(err) || try == repeats || !pause(ctx, e.random.jittered(firstRepeat<<try)) {
 			return err
 		}
 	}

@@ -61,6 +61,9 @@ func (l *lease) renew(ctx context.Context, cancel context.CancelCauseFunc, asked
 			return
 		case <-tick.C:
 		}
+		if ctx.Err() != nil { // both have come, and who has to stop must not ask for the lease again
+			return
+		}
 		asked = time.Now()
 		fence, held, err := l.engine.orders.Lease(ctx, l.name, l.holder, ttl)
 		switch {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
@@ -30,7 +29,7 @@ const maxAside = 1000
 
 // relaying is what the relay of one engine remembers. All of it can be lost: what was not sent is in the outbox.
 type relaying struct {
-	mu sync.Mutex // one pass at a time
+	turn chan struct{} // one pass at a time
 	// wait is that after the next failure of the broker, and until when it is left alone.
 	wait  time.Duration
 	until time.Time
@@ -44,7 +43,9 @@ type asideEvent struct {
 	until time.Time
 }
 
-func newRelaying() *relaying { return &relaying{aside: map[int64]*asideEvent{}} }
+func newRelaying() *relaying {
+	return &relaying{turn: make(chan struct{}, 1), aside: map[int64]*asideEvent{}}
+}
 
 // RelayOnce publishes events of the outbox that were not, oldest first, and returns how many it has marked as sent. A broker that takes
 // nothing is left alone for growing times, in which a pass does nothing; the outbox waits, and nothing else waits for it. An event that
@@ -52,8 +53,12 @@ func newRelaying() *relaying { return &relaying{aside: map[int64]*asideEvent{}} 
 // nobody to tell: events count as sent.
 func (e *Engine) RelayOnce(ctx context.Context) (int, error) {
 	r := e.relaying
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done(): // the pass before waits for a broker that does not answer
+		return 0, interrupted(ctx)
+	}
 	if e.cfg.Now().Before(r.until) {
 		return 0, nil
 	}

@@ -122,7 +122,7 @@ func (e *Engine) take(ctx context.Context, key flashsale.Key, ask *flashsale.Ask
 		})
 	}
 	lost := false
-	if err = once(); flashsale.CodeOf(err) == flashsale.CodeUnavailable && pause(ctx, jittered(repeatAfter)) {
+	if err = once(); flashsale.CodeOf(err) == flashsale.CodeUnavailable && pause(ctx, e.random.jittered(repeatAfter)) {
 		lost, err = true, once()
 	}
 	if err == nil && (a.Accepted || lost && a.Known && a.Entry.State == flashsale.Pending) {

@@ -146,7 +146,7 @@ func (e *Engine) Await(ctx context.Context, key flashsale.Key, rid, user string)
 	defer leave()
 	last, err := e.Result(ctx, key, rid, user)
 	for wait := firstPoll; !last.Decided() && (err == nil || retriable(err)); wait = min(wait*3/2, lastPoll) {
-		next := time.NewTimer(jittered(wait))
+		next := time.NewTimer(e.random.jittered(wait))
 		var result Result
 		select {
 		case <-told:

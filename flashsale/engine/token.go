@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"io"
 	"math/rand/v2"
 	"sync"
@@ -113,6 +114,15 @@ func (r *lockedReader) Read(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return io.ReadFull(r.from, p)
+}
+
+// jittered is what the function of this name returns, by this reader: for pauses, whose lengths decide who comes first.
+func (r *lockedReader) jittered(d time.Duration) time.Duration {
+	var b [8]byte
+	if _, err := r.Read(b[:]); err != nil {
+		return d
+	}
+	return d - d/4 + time.Duration(binary.LittleEndian.Uint64(b[:])%uint64(d/2+1))
 }
 
 // jittered returns d, longer or shorter by up to a quarter, so that those who fail together do not come back together.

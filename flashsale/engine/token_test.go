@@ -112,3 +112,27 @@ func TestTokenLifeIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// constant is a source of one byte.
+type constant byte
+
+func (c constant) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(c)
+	}
+	return len(p), nil
+}
+
+// TestPausesComeFromConfigRand: who gives an engine its randomness decides how long it pauses.
+func TestPausesComeFromConfigRand(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		source constant
+		want   time.Duration
+	}{{0, 75 * time.Millisecond}, {255, 75*time.Millisecond + time.Duration(uint64(1<<64-1)%(50_000_001))}} {
+		r := &lockedReader{from: c.source}
+		if got := r.jittered(100 * time.Millisecond); got != c.want {
+			t.Errorf("a source of %d: a pause of %s, want %s", c.source, got, c.want)
+		}
+	}
+}
