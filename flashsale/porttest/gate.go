@@ -12,9 +12,15 @@ type Gate struct {
 	Before func(ctx context.Context, call string) error
 	// After is told how the call has ended. What it returns is what the caller gets: nil hides no error of the call.
 	After func(ctx context.Context, call string, err error) error
+	// Around, if it is not nil, takes the place of both: it makes the call itself, by do, as often as it likes, and the caller gets what
+	// it returns, beside the answer of the last do.
+	Around func(ctx context.Context, call string, do func() error) error
 }
 
 func (g *Gate) pass(ctx context.Context, call string, f func() error) error {
+	if g.Around != nil {
+		return g.Around(ctx, call, f)
+	}
 	if g.Before != nil {
 		if err := g.Before(ctx, call); err != nil {
 			return err

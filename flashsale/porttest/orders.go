@@ -344,6 +344,7 @@ func (g *Orders) BeginRebuild(ctx context.Context, key flashsale.Key, lease stri
 func (g *Orders) Snapshot(ctx context.Context, key flashsale.Key, epoch int64, f func(part *flashsale.LoadPart) error) error {
 	var parts []*flashsale.LoadPart
 	err := g.gate.pass(ctx, "orders.Snapshot", func() error {
+		parts = nil
 		return g.inner.Snapshot(ctx, key, epoch, func(part *flashsale.LoadPart) error {
 			kept := *part
 			kept.Entries, kept.Buyers, kept.Adjusted = slices.Clone(part.Entries), slices.Clone(part.Buyers), slices.Clone(part.Adjusted)
