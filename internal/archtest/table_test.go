@@ -128,6 +128,7 @@ func table() []row {
 		{pkg: "flashsale/stocktest", layer: 2, own: []string{root, "flashsale"}, libs: []string{"pgregory.net/rapid"}, onlyTests: true, why: "judges any stock"},
 		{pkg: "flashsale/porttest", layer: 2, own: []string{root, "flashsale"}, onlyTests: true, why: "puts the ports of a sale behind a gate that a test can close"},
 		{pkg: "flashsale/saletest/invariants", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of what a sale promises, on all its stores"},
+		{pkg: "flashsale/saletest/model", layer: 4, own: []string{root, "flashsale", "flashsale/engine", "flashsale/memstock", "flashsale/sqlorders", "flashsale/simpay", "flashsale/porttest"}, onlyTests: true, why: "has tests only: drawn interleavings of a sale on stores in memory"},
 		{pkg: "flashsale/saletest", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of a whole sale on all its stores, while they fail"},
 		{pkg: "flashsale/saletest/faults", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of a whole sale in processes of its own, while they and their stores die"},
 		{pkg: "source/sourcetest", layer: 2, own: []string{"source"}, onlyTests: true, why: "judges any source"},

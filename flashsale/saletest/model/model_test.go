@@ -1,0 +1,105 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// setting reads a number from the environment.
+func setting(t *testing.T, name string, fallback uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return fallback
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s=%q: give a number", name, text)
+	}
+	return n
+}
+
+// Default amounts: what CI runs, without the race detector, which makes a database in Go twenty times as slow, and without -short.
+const (
+	defaultSteps = 75
+	defaultRuns  = 2000
+	fewRuns      = 60
+)
+
+// TestModel runs drawn interleavings of everything against the simple model. Two thirds of the seeds are the same in every run of the
+// test, the others new.
+func TestModel(t *testing.T) {
+	steps := int(setting(t, "HEADGATE_MODEL_STEPS", defaultSteps))
+	if seed := setting(t, "HEADGATE_MODEL_SEED", 0); seed != 0 {
+		o := play(t, planOf(seed, steps), drawn)
+		o.check(t, again(seed, steps))
+		t.Logf("%d steps, and all that happened has the hash %x\n%s", o.steps, o.hash, o.tally)
+		return
+	}
+	fallback := uint64(defaultRuns)
+	if underRace || testing.Short() {
+		fallback = fewRuns
+	}
+	runs, sum := setting(t, "HEADGATE_MODEL_RUNS", fallback), newTally()
+	var made atomic.Int64
+	t.Run("seeds", func(t *testing.T) {
+		fresh := rand.Uint64N(1 << 48)
+		for i := range runs {
+			seed := i + 1
+			if i%3 == 2 {
+				seed = fresh + i
+			}
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				o := play(t, planOf(seed, steps), drawn)
+				o.check(t, again(seed, steps))
+				made.Add(int64(o.steps))
+				sum.sum(o.tally)
+			})
+		}
+	})
+	t.Logf("%d runs of %d steps in all", runs, made.Load())
+	if runs >= defaultRuns && steps >= defaultSteps {
+		everythingHappened(t, sum)
+	}
+	t.Logf("\n%s", sum)
+}
+
+// again is how to see a seed once more.
+func again(seed uint64, steps int) string {
+	return fmt.Sprintf("HEADGATE_MODEL_SEED=%d HEADGATE_MODEL_STEPS=%d go test ./flashsale/saletest/model -run TestModel -v", seed, steps)
+}
+
+// TestSeedsReplay runs some seeds twice each: what happens is the same, to the last call.
+func TestSeedsReplay(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			first, second := play(t, planOf(seed, 200), drawn), play(t, planOf(seed, 200), drawn)
+			if first.hash != second.hash || first.steps != second.steps {
+				t.Errorf("the seed %d has two histories, of %d and %d steps", seed, first.steps, second.steps)
+				diff(t, first.world.trace.lines, second.world.trace.lines)
+			}
+		})
+	}
+}
+
+// diff shows where two histories part.
+func diff(t *testing.T, a, b []string) {
+	t.Helper()
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			t.Logf("they part at line %d:\n%s\nand\n%s\nafter\n%s", i, a[i], b[i], strings.Join(a[max(0, i-60):i], "\n"))
+			return
+		}
+	}
+}
