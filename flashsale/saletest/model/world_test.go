@@ -252,7 +252,7 @@ func (c counting) Alarm(kind, _ string, on bool, _ float64, _ string) {
 // Batch counts batches.
 func (c counting) Batch(string, int, int, time.Duration, time.Duration) { c.t.add("batch") }
 
-// Backlog, Workers and Job are told by Run alone, which these runs do not use.
+// Backlog, like Workers, Job and Leased, is told by Run alone, which these runs do not use.
 func (counting) Backlog(string, int64, int64, int64, int64, time.Duration) {}
 
 // Workers counts nothing.
@@ -260,3 +260,9 @@ func (counting) Workers(int, string) {}
 
 // Job counts nothing.
 func (counting) Job(string, int, time.Duration, string) {}
+
+// Leased counts nothing.
+func (counting) Leased(string, bool) {}
+
+// Rebuilt counts how rebuilds end.
+func (c counting) Rebuilt(_ string, _ int64, _ time.Duration, code string) { c.t.add("rebuilt " + code) }
