@@ -265,4 +265,6 @@ func (counting) Job(string, int, time.Duration, string) {}
 func (counting) Leased(string, bool) {}
 
 // Rebuilt counts how rebuilds end.
-func (c counting) Rebuilt(_ string, _ int64, _ time.Duration, code string) { c.t.add("rebuilt " + code) }
+func (c counting) Rebuilt(_ string, _ int64, _ time.Duration, code string) {
+	c.t.add("rebuilt " + code)
+}
