@@ -44,14 +44,53 @@ func tokenPath(listener net.Addr) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	host, port, err := net.SplitHostPort(listener.String())
+	name, err := tokenName(listener.String())
+	return filepath.Join(folder, name), err
+}
+
+func tokenName(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", err
 	}
 	if host != "127.0.0.1" {
 		port = strings.NewReplacer(":", "_", "%", "_").Replace(host) + "-" + port
 	}
-	return filepath.Join(folder, "admin-"+port+".token"), nil
+	return "admin-" + port + ".token", nil
+}
+
+// LocalAdminToken returns the token that the process which listens at an address of loopback has left for its user, "" if there is none.
+func LocalAdminToken(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", err
+	}
+	if strings.EqualFold(host, "localhost") {
+		host = "127.0.0.1"
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() || strings.ContainsAny(port, `/\`) {
+		return "", nil
+	}
+	folder := tokenFolderPath()
+	info, err := os.Lstat(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err == nil {
+		err = checkPrivate(folder, info)
+	}
+	if err != nil {
+		return "", err
+	}
+	name, err := tokenName(net.JoinHostPort(host, port))
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(filepath.Join(folder, name)) // this user has written it
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(text)), err
 }
 
 // checkReplaceable refuses to put a file in the place of what is none: who names /dev/stdout does not want that device gone.
@@ -105,10 +144,7 @@ func (f *tokenFile) remove() error {
 // tokenFolder returns the folder of this user's token files, and makes it. It must be a folder that nobody else can read or
 // has made.
 func tokenFolder() (string, error) {
-	folder := filepath.Join(os.TempDir(), "headgate-"+strconv.Itoa(os.Getuid()))
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		folder = filepath.Join(dir, "headgate")
-	}
+	folder := tokenFolderPath()
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
@@ -120,4 +156,11 @@ func tokenFolder() (string, error) {
 		return "", fmt.Errorf("%s is not a folder", folder)
 	}
 	return folder, checkPrivate(folder, info)
+}
+
+func tokenFolderPath() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "headgate")
+	}
+	return filepath.Join(os.TempDir(), "headgate-"+strconv.Itoa(os.Getuid()))
 }

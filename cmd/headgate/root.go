@@ -98,7 +98,7 @@ func newRoot(std streams, started *bool) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newServe(std), newDemo(std), newTest(std), newCheck(std), newReplay(std), newSchema(std), newVersion(std))
+	root.AddCommand(newServe(std), newDemo(std), newTest(std), newCheck(std), newReplay(std), newSchema(std), newVersion(std), newSale(std), newAdmin(std))
 	return root
 }
 
@@ -143,7 +143,7 @@ func atLeastOne(thing string) cobra.PositionalArgs {
 func fromEnvironment(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 	var first error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		name := envName(f.Name)
+		name := envName(f)
 		value, ok := lookup(name)
 		if !ok || value == "" || f.Changed || f.Name == "help" || first != nil {
 			return
@@ -155,8 +155,14 @@ func fromEnvironment(cmd *cobra.Command, lookup func(string) (string, bool)) err
 	return first
 }
 
-func envName(flag string) string {
-	return "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+// envAnnotation is that of a flag whose variable is not named as it is.
+const envAnnotation = "headgate_env"
+
+func envName(f *pflag.Flag) string {
+	if names := f.Annotations[envAnnotation]; len(names) > 0 {
+		return names[0]
+	}
+	return "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
 // printJSON prints one JSON object on one line.

@@ -161,6 +161,19 @@ func (r *rig) decide(sku string) {
 	r.must(err)
 }
 
+// bury makes the job that waits a dead letter.
+func (r *rig) bury(key flashsale.Key, reason string) {
+	r.Helper()
+	r.clock.advance(time.Second)
+	sku, err := r.orders.SKU(r.Context(), key)
+	r.must(err)
+	jobs, err := r.stock.Pull(r.Context(), key, sku.Epoch, "one", 1, time.Minute)
+	if err != nil || len(jobs) != 1 {
+		r.Fatalf("%v, %v", jobs, err)
+	}
+	r.must(r.stock.Bury(r.Context(), key, sku.Epoch, &jobs[0], reason))
+}
+
 // reserve asks for a unit, and returns the code of the refusal.
 func (r *rig) reserve(sku, user string) (rid string, code flashsale.Code) {
 	r.Helper()

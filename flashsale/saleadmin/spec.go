@@ -33,6 +33,10 @@ func (s *SaleSpec) sale() (*flashsale.Sale, error) {
 		sale.SKUs = append(sale.SKUs, flashsale.SKU{ID: k.ID, Title: k.Title, Total: k.Total, PurchaseLimit: k.PurchaseLimit, Price: k.Price})
 	}
 	full := sale.WithDefaults()
+	p.notDots("id", s.ID)
+	for i := range s.SKUs {
+		p.notDots(fmt.Sprintf("skus[%d].id", i), s.SKUs[i].ID)
+	}
 	for _, one := range full.Problems() {
 		p.add(one.Field, "%s", one.Text)
 	}
@@ -60,6 +64,13 @@ func (p *specProblems) add(field, format string, args ...any) {
 	}
 	p.seen[field] = true
 	p.errors = append(p.errors, FieldError{field, fmt.Sprintf(format, args...)})
+}
+
+// notDots refuses ids that stand for folders in paths: no URL would reach what they name.
+func (p *specProblems) notDots(field, id string) {
+	if id == "." || id == ".." {
+		p.add(field, "%q cannot be in a URL; give another", id)
+	}
 }
 
 func (p *specProblems) duration(field, text string) time.Duration {

@@ -120,7 +120,7 @@ func table() []row {
 		{pkg: "demo", layer: 4, own: []string{anything}, libs: []string{anything}, why: "composes a whole scene out of the same parts"},
 		{pkg: "demo/chaos", layer: 4, own: []string{anything}, libs: []string{anything}, why: "composes a demo out of several instances and a store that is made to fail; the demo itself starts no process"},
 		{pkg: "demo/demoview", layer: 4, own: []string{root, "demo"}, libs: terminal, why: "draws a demo in a terminal; the demo itself compiles no terminal library"},
-		{pkg: "cmd/headgate", layer: 5, own: []string{root, verdict, "app", "demo", "demo/chaos", "demo/demoview", "demo/redisserver", "policy", "policy/lint", "testlang", "replay"}, libs: libs(cli, terminal), why: "flags and output, also of verdicts; what is composed is composed by app"},
+		{pkg: "cmd/headgate", layer: 5, own: []string{root, verdict, "app", "demo", "demo/chaos", "demo/demoview", "demo/redisserver", "policy", "policy/lint", "testlang", "replay", "flashsale/saleadmin"}, libs: libs(cli, terminal, yaml), why: "flags and output, also of verdicts and of a client of the sale's operators; files of sales are YAML; what is composed is composed by app"},
 
 		{pkg: "limitertest/oracle", layer: 1, own: []string{root}, onlyTests: true, why: "the algorithms once more, in math/big, from the description alone"},
 		{pkg: "limitertest", layer: 2, own: []string{root, "testlang", "limitertest/oracle"}, libs: []string{"pgregory.net/rapid"}, onlyTests: true, why: "judges any Limiter"},

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate-io/headgate/app"
+	"github.com/headgate-io/headgate/flashsale/saleadmin"
+)
+
+// saleCall is what all commands of sale have in common.
+type saleCall struct {
+	std   streams
+	admin string
+	json  bool
+	// reason and id are those of a change.
+	reason, id string
+	sku        string
+}
+
+func newSale(std streams) *cobra.Command {
+	s := &saleCall{std: std}
+	cmd := &cobra.Command{
+		Use:   "sale",
+		Short: "Look after flash sales: create, open, watch, repair",
+		Long: "Sale asks the admin listener of a running headgate serve. Everything that changes something needs a reason, which is kept\n" +
+			"with the name of the token. The token comes from HEADGATE_ADMIN_TOKEN or the file that HEADGATE_ADMIN_TOKEN_FILE names;\n" +
+			"without either, that which a headgate serve of this machine and user has generated is found by itself.\n" +
+			"Exit codes: 0 it is so, or done; 1 the answer is no: it was refused, does not hold, or could not be asked; 2 bad usage.",
+		Example: "  headgate sale create spring.yaml --reason 'the spring sale'\n  headgate sale preflight spring\n" +
+			"  headgate sale open spring --reason 'as planned'\n  headgate sale show spring",
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usagef("say what to do; see %s --help", cmd.CommandPath())
+		},
+	}
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&s.admin, "admin", "http://127.0.0.1:9090", "the admin listener; HEADGATE_ADMIN_URL")
+	flags.BoolVar(&s.json, "json", false, "print the answer as one JSON object")
+	flags.Lookup("admin").Annotations = map[string][]string{envAnnotation: {"HEADGATE_ADMIN_URL"}}
+	cmd.AddCommand(s.list(), s.create(), s.show(), s.open())
+	cmd.AddCommand(s.statuses()...)
+	cmd.AddCommand(s.units("topup", "Add units to a sku", (*saleadmin.Client).TopUp), s.units("withdraw", "Take units that nobody holds from a sku", (*saleadmin.Client).Withdraw))
+	cmd.AddCommand(s.rate(), s.story(), s.dead(), s.revive(), s.report(), s.match(), s.rebuild(), s.preflight())
+	return cmd
+}
+
+// changes gives a command the flags of a change.
+func (s *saleCall) changes(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&s.reason, "reason", "", "why; it is kept with what is done")
+	cmd.Flags().StringVar(&s.id, "id", "", "name of the operation: the same command with the same one is done once (default a random one)")
+	return cmd
+}
+
+// ofSKU gives a command the flag that names one sku.
+func (s *saleCall) ofSKU(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&s.sku, "sku", "", "one sku alone (default all of the sale)")
+	return cmd
+}
+
+// arguments takes as many as there are names.
+func arguments(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return fmt.Errorf("%s is missing; write: %s %s", names[len(args)], cmd.CommandPath(), strings.Join(names, " "))
+		case len(args) > len(names):
+			return fmt.Errorf("%q is one argument too many; write: %s %s", args[len(names)], cmd.CommandPath(), strings.Join(names, " "))
+		}
+		return nil
+	}
+}
+
+// client is one with the token that fits.
+func (s *saleCall) client() (*saleadmin.Client, error) {
+	token, err := adminToken()
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(s.admin)
+	if err != nil || u.Host == "" {
+		return nil, usagef("--admin is no URL; write one such as http://127.0.0.1:9090")
+	}
+	if token == "" {
+		token, err = app.LocalAdminToken(withPort(u))
+		if err != nil {
+			return nil, fmt.Errorf("the token of the local listener cannot be read: %w", err)
+		}
+	}
+	if token == "" {
+		return nil, usagef("there is no token for %s: set HEADGATE_ADMIN_TOKEN, or HEADGATE_ADMIN_TOKEN_FILE; "+
+			"that which headgate serve generates is found only where this user runs it", s.admin)
+	}
+	c, err := saleadmin.NewClient(saleadmin.ClientConfig{URL: s.admin, Token: token})
+	if err != nil {
+		return nil, usagef("--admin: %w", err)
+	}
+	return c, nil
+}
+
+func withPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "80"
+		if u.Scheme == "https" {
+			port = "443"
+		}
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// ask runs one call and prints its answer: with --json as it is, or as text says it.
+func ask[T any](ctx context.Context, s *saleCall, call func(ctx context.Context, c *saleadmin.Client) (*T, error), text func(p page, answer *T)) (*T, error) {
+	c, err := s.client()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := call(ctx, c)
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	return answer, s.print(answer, func(p page) { text(p, answer) })
+}
+
+func (s *saleCall) print(answer any, text func(p page)) error {
+	if s.json {
+		return printJSON(s.std, answer)
+	}
+	var b strings.Builder
+	text(page{&b})
+	_, err := fmt.Fprint(s.std.out, b.String())
+	return err
+}
+
+// order is a change: it needs a reason, and gets a name by which it can be repeated.
+func (s *saleCall) order() error {
+	if strings.TrimSpace(s.reason) == "" {
+		return usagef("--reason is missing: whoever reads what was done will ask why")
+	}
+	if s.id == "" {
+		s.id = saleadmin.NewOperationID()
+	}
+	return nil
+}
+
+// failed says why there is no answer, and what to do.
+func (s *saleCall) failed(err error) error {
+	p, refused := errors.AsType[*saleadmin.Problem](err)
+	if !refused {
+		text := fmt.Sprintf("%s does not answer: %v", s.admin, unwrapURL(err))
+		if s.id != "" {
+			return fmt.Errorf("%s; it may have been done: to be sure, repeat the command with --id %s", text, s.id)
+		}
+		return fmt.Errorf("%s; is headgate serve running with --admin there?", text)
+	}
+	if s.json {
+		if err := printJSON(s.std, p); err != nil {
+			return err
+		}
+	}
+	text := clean(p.Error())
+	for _, f := range p.Findings {
+		text += "\n  " + clean(f.Severity+": "+whose(f.SKU)+f.Text)
+	}
+	switch {
+	case p.Code == "no_sales":
+		text = s.admin + " sells nothing: headgate serve runs there without --sale, or it is another server"
+	case p.Status == http.StatusUnauthorized:
+		text = s.admin + " does not know the token; set HEADGATE_ADMIN_TOKEN to one that it knows"
+	case p.Status == http.StatusServiceUnavailable && s.id != "":
+		text += "; it may have been done: to be sure, repeat the command with --id " + s.id
+	}
+	if p.Status == http.StatusBadRequest || p.Status == http.StatusUnprocessableEntity {
+		return usagef("%s", text)
+	}
+	return errors.New(text)
+}
+
+// unwrapURL takes the method and the address away, which have been said.
+func unwrapURL(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}
+
+// whose is the beginning of a line about a sku.
+func whose(sku string) string {
+	if sku == "" {
+		return ""
+	}
+	return sku + ": "
+}
+
+// readWhole reads a file of at most so many bytes; "-" is the standard input.
+func readWhole(std streams, file string, most int64) ([]byte, error) {
+	from := std.in
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, pathless(file, err)
+		}
+		defer f.Close()
+		from = f
+	}
+	text, err := readAtMost(from, most)
+	if err != nil {
+		return nil, pathless(file, err)
+	}
+	return text, nil
+}

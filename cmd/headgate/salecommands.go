@@ -1,0 +1,328 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"github.com/headgate-io/headgate/flashsale/saleadmin"
+)
+
+// maxSaleFile bounds the file of a sale, in bytes.
+const maxSaleFile = 512 << 10
+
+func (s *saleCall) list() *cobra.Command {
+	limit := 0
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the sales, newest first", Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.List, error) { return c.List(ctx, limit) }, page.list)
+			return err
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 50, "at most so many, 1 to 500")
+	return cmd
+}
+
+func (s *saleCall) create() *cobra.Command {
+	return s.changes(&cobra.Command{
+		Use: "create FILE", Short: "Create a sale from a file in YAML or JSON, as a draft", Args: arguments("FILE"),
+		Long: "Create reads a sale from a file (- for the standard input) and creates it as a draft; nothing is sold until it is opened.\n" +
+			"The same file again is fine. docs/sale-admin.md describes the fields.",
+		Example: "  headgate sale create spring.yaml --reason 'the spring sale'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := s.order(); err != nil {
+				return err
+			}
+			sale, err := readSale(s.std, args[0])
+			if err != nil {
+				return err
+			}
+			_, err = ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Created, error) {
+				return c.Create(ctx, s.id, saleadmin.CreateOrder{Reason: s.reason, Sale: *sale})
+			}, page.created)
+			return err
+		},
+	})
+}
+
+// readSale reads a sale from a file. JSON is YAML too.
+func readSale(std streams, file string) (*saleadmin.SaleSpec, error) {
+	text, err := readWhole(std, file, maxSaleFile)
+	if err != nil {
+		return nil, usagef("the sale cannot be read: %w", err)
+	}
+	sale := &saleadmin.SaleSpec{}
+	if err := yaml.UnmarshalWithOptions(text, sale, yaml.Strict()); err != nil {
+		return nil, usagef("%s is not a sale:\n%s", file, yaml.FormatError(err, false, true))
+	}
+	return sale, nil
+}
+
+func readAtMost(from io.Reader, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(from, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("it has more than %d bytes", most)
+	}
+	return text, err
+}
+
+// pathless names the file once.
+func pathless(file string, err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	}
+	return fmt.Errorf("%s: %w", file, err)
+}
+
+func (s *saleCall) show() *cobra.Command {
+	return &cobra.Command{
+		Use: "show SALE", Short: "Show a sale: settings, counters of both stores, queues, alarms, operations", Args: arguments("SALE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Sale, error) { return c.Show(ctx, args[0]) }, page.sale)
+			return err
+		},
+	}
+}
+
+// change gives an order for which there is an answer of type Change.
+func (s *saleCall) change(cmd *cobra.Command, give func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Change, error)) error {
+	if err := s.order(); err != nil {
+		return err
+	}
+	_, err := ask(cmd.Context(), s, give, page.change)
+	return err
+}
+
+func (s *saleCall) open() *cobra.Command {
+	force := false
+	cmd := s.ofSKU(s.changes(&cobra.Command{
+		Use: "open SALE", Short: "Open a sale, after the check before an opening", Args: arguments("SALE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.change(cmd, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Change, error) {
+				return c.Open(ctx, s.id, args[0], saleadmin.OpenOrder{Reason: s.reason, SKU: s.sku, Force: force})
+			})
+		},
+	}))
+	cmd.Flags().BoolVar(&force, "force", false, "open in spite of what the check finds; it needs the role admin")
+	return cmd
+}
+
+func (s *saleCall) statuses() (all []*cobra.Command) {
+	for _, c := range []struct{ verb, short string }{
+		{saleadmin.Pause, "Stop reserving for a while; what is reserved can be paid"},
+		{saleadmin.Resume, "Reserve again after a pause"},
+		{saleadmin.Drain, "Stop reserving for good; what waits is decided"},
+		{saleadmin.Close, "Close what is drained and quiet"},
+	} {
+		all = append(all, s.ofSKU(s.changes(&cobra.Command{
+			Use: c.verb + " SALE", Short: c.short, Args: arguments("SALE"),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return s.change(cmd, func(ctx context.Context, client *saleadmin.Client) (*saleadmin.Change, error) {
+					return client.Status(ctx, s.id, args[0], c.verb, saleadmin.StatusOrder{Reason: s.reason, SKU: s.sku})
+				})
+			},
+		})))
+	}
+	return all
+}
+
+type unitsCall func(c *saleadmin.Client, ctx context.Context, operation, sale, sku string, o saleadmin.UnitsOrder) (*saleadmin.Change, error)
+
+func (s *saleCall) units(verb, short string, give unitsCall) *cobra.Command {
+	return s.changes(&cobra.Command{
+		Use: verb + " SALE SKU UNITS", Short: short, Args: arguments("SALE", "SKU", "UNITS"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			units, err := wholeNumber("UNITS", args[2])
+			if err != nil {
+				return err
+			}
+			return s.change(cmd, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Change, error) {
+				return give(c, ctx, s.id, args[0], args[1], saleadmin.UnitsOrder{Reason: s.reason, Units: units})
+			})
+		},
+	})
+}
+
+func wholeNumber(name, text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, usagef("%s %q is no whole number above 0", name, text)
+	}
+	return n, nil
+}
+
+func (s *saleCall) rate() *cobra.Command {
+	return s.ofSKU(s.changes(&cobra.Command{
+		Use: "rate SALE RATE", Short: "Set how many reservations of each sku SQL is given in a second", Args: arguments("SALE", "RATE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			rate, err := wholeNumber("RATE", args[1])
+			if err != nil {
+				return err
+			}
+			return s.change(cmd, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Change, error) {
+				return c.SetRate(ctx, s.id, args[0], saleadmin.RateOrder{Reason: s.reason, SKU: s.sku, Rate: rate})
+			})
+		},
+	}))
+}
+
+func (s *saleCall) story() *cobra.Command {
+	return &cobra.Command{
+		Use: "story SALE USER", Short: "Tell all that is known of a shopper: reservations, payments, refusals with their reasons", Args: arguments("SALE", "USER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Story, error) {
+				return c.Story(ctx, args[0], args[1])
+			}, page.story)
+			return err
+		},
+	}
+}
+
+func (s *saleCall) dead() *cobra.Command {
+	limit := 0
+	cmd := &cobra.Command{
+		Use: "dead SALE SKU", Short: "List the jobs that could not be decided", Args: arguments("SALE", "SKU"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.DeadLetters, error) {
+				return c.DeadLetters(ctx, args[0], args[1], limit)
+			}, page.dead)
+			return err
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 100, "at most so many, 1 to 1000")
+	return cmd
+}
+
+func (s *saleCall) revive() *cobra.Command {
+	return s.changes(&cobra.Command{
+		Use: "revive SALE SKU ID…", Short: "Have dead letters decided once more, by their ids in sale dead",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 3 {
+				return arguments("SALE", "SKU", "ID…")(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := s.order(); err != nil {
+				return err
+			}
+			answer, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Revived, error) {
+				return c.Revive(ctx, s.id, args[0], args[1], saleadmin.ReviveOrder{Reason: s.reason, IDs: args[2:]})
+			}, func(p page, r *saleadmin.Revived) { p.revived(r, len(args)-2) })
+			if err == nil && answer.Revived == 0 {
+				return exitWith(exitNo)
+			}
+			return err
+		},
+	})
+}
+
+func (s *saleCall) report() *cobra.Command {
+	return s.ofSKU(&cobra.Command{
+		Use: "report SALE", Short: "Say whether stock and SQL agree: the last reconciliation, and an audit now", Args: arguments("SALE"),
+		Long: "Report exits with 1 if something does not hold.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Report, error) {
+				return c.Report(ctx, args[0], s.sku)
+			}, page.report)
+			if err == nil && !agrees(r) {
+				return exitWith(exitNo)
+			}
+			return err
+		},
+	})
+}
+
+// agrees reports whether nothing in a report is wrong.
+func agrees(r *saleadmin.Report) bool {
+	for i := range r.Audits {
+		if !r.Audits[i].OK {
+			return false
+		}
+	}
+	if r.Reconciliation == nil {
+		return true
+	}
+	for i := range r.Reconciliation.SKUs {
+		if k := &r.Reconciliation.SKUs[i]; k.Drift != "" || len(k.Missing) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *saleCall) match() *cobra.Command {
+	since := ""
+	cmd := s.changes(&cobra.Command{
+		Use: "match", Short: "Compare provider, payments and orders, and repair what has an answer", Args: noArguments,
+		Long: "Match takes what the provider has decided and nobody here has heard of, makes refunds that are owed, and reports what\n" +
+			"remains. It exits with 1 if something does.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.order(); err != nil {
+				return err
+			}
+			m, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Match, error) {
+				return c.Match(ctx, s.id, saleadmin.MatchOrder{Reason: s.reason, Since: since})
+			}, page.match)
+			if err == nil && !m.OK {
+				return exitWith(exitNo)
+			}
+			return err
+		},
+	})
+	cmd.Flags().StringVar(&since, "since", "", "look at what has changed since this time, such as 2026-11-11T20:00:00+08:00 (default 24 hours ago)")
+	return cmd
+}
+
+func (s *saleCall) rebuild() *cobra.Command {
+	dry := false
+	cmd := s.ofSKU(s.changes(&cobra.Command{
+		Use: "rebuild SALE", Short: "Load the stock anew from SQL; --dry-run says what that would do", Args: arguments("SALE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if dry {
+				_, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Plans, error) {
+					return c.PlanRebuild(ctx, args[0], s.sku)
+				}, page.plans)
+				return err
+			}
+			return s.change(cmd, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Change, error) {
+				return c.Rebuild(ctx, s.id, args[0], saleadmin.StatusOrder{Reason: s.reason, SKU: s.sku})
+			})
+		},
+	}))
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "change nothing")
+	return cmd
+}
+
+func (s *saleCall) preflight() *cobra.Command {
+	return &cobra.Command{
+		Use: "preflight [SALE]", Short: "Check whether a sale, or every sale, is ready to be opened",
+		Long: "Preflight exits with 1 if something stops an opening.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return arguments("[SALE]")(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			sale := ""
+			if len(args) == 1 {
+				sale = args[0]
+			}
+			p, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Preflight, error) {
+				return c.Preflight(ctx, sale)
+			}, page.preflight)
+			if err == nil && !p.OK {
+				return exitWith(exitNo)
+			}
+			return err
+		},
+	}
+}

@@ -1,0 +1,400 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/headgate-io/headgate/flashsale/saleadmin"
+)
+
+// page is where answers are written for people.
+type page struct{ out io.Writer }
+
+func (p page) line(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
+
+// clean shows what others have written without what a terminal would obey.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && !unicode.IsPrint(r) {
+			return '�'
+		}
+		return r
+	}, text)
+}
+
+// cell is clean, on one line.
+func cell(text string) string { return strings.ReplaceAll(clean(text), "\n", " ") }
+
+// table writes rows under a heading, in columns as wide as they need. Numbers stand to the right.
+func (p page) table(heading []string, rows [][]string) {
+	widths := make([]int, len(heading))
+	numeric := make([]bool, len(heading))
+	for i := range heading {
+		numeric[i] = len(rows) > 0
+		for _, row := range append([][]string{heading}, rows...) {
+			widths[i] = max(widths[i], ansi.StringWidth(row[i]))
+		}
+		for _, row := range rows {
+			_, err := strconv.ParseInt(strings.TrimSuffix(row[i], "s"), 10, 64)
+			numeric[i] = numeric[i] && (err == nil || row[i] == "" || row[i] == "-")
+		}
+	}
+	for _, row := range append([][]string{heading}, rows...) {
+		var b strings.Builder
+		for i, text := range row {
+			pad := strings.Repeat(" ", widths[i]-ansi.StringWidth(text))
+			if numeric[i] {
+				text = pad + text
+			} else {
+				text += pad
+			}
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			b.WriteString(text)
+		}
+		p.line("%s", strings.TrimRight(b.String(), " "))
+	}
+}
+
+func num(n int64) string { return strconv.FormatInt(n, 10) }
+
+// clockIn shows a time as clocks in a zone do; in UTC where the zone is not known here.
+func clockIn(zone string) func(time.Time) string {
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		location = time.UTC
+	}
+	return func(at time.Time) string { return at.In(location).Format("2006-01-02 15:04:05 -07:00") }
+}
+
+func (p page) list(l *saleadmin.List) {
+	if len(l.Sales) == 0 {
+		p.line("there are no sales; headgate sale create makes one")
+		return
+	}
+	var rows [][]string
+	for i := range l.Sales {
+		s := &l.Sales[i]
+		var statuses []string
+		for status := range s.Statuses {
+			statuses = append(statuses, status)
+		}
+		slices.Sort(statuses)
+		at := clockIn(s.Zone)
+		rows = append(rows, []string{s.ID, strings.Join(statuses, "+"), at(s.OpensAt), at(s.ClosesAt), strconv.Itoa(s.SKUs), num(s.Total), num(s.Reserved), num(s.Sold), cell(s.Title)})
+	}
+	p.table([]string{"SALE", "STATUS", "OPENS", "CLOSES", "SKUS", "TOTAL", "RESERVED", "SOLD", "TITLE"}, rows)
+	if l.More {
+		p.line("there are older ones; see --limit")
+	}
+}
+
+func (p page) created(c *saleadmin.Created) {
+	p.line("%s is there, as a draft with %s; headgate sale preflight %s says when it can be opened", c.Sale.ID, plural(len(c.Sale.SKUs), "sku"), c.Sale.ID)
+}
+
+func (p page) sale(s *saleadmin.Sale) {
+	at := clockIn(s.Zone)
+	title := s.ID
+	if s.Title != "" {
+		title += ": " + cell(s.Title)
+	}
+	p.line("%s", title)
+	p.line("opens %s, closes %s, %s", at(s.OpensAt), at(s.ClosesAt), s.Zone)
+	p.line("hold %s, to pay %s, grace %s, prices in the smallest unit of %s", s.Hold, s.PayTime, s.Grace, s.Currency)
+	p.line("")
+	p.counters(s.SKUs)
+	p.line("")
+	p.queues(s.SKUs)
+	for i := range s.SKUs {
+		if k := &s.SKUs[i]; k.StockError != "" {
+			p.line("%s: the stock does not answer: %s", k.ID, cell(k.StockError))
+		}
+	}
+	p.line("")
+	p.alarms(s.Alarms, s.Instance)
+	p.line("")
+	p.operations(s.Operations, at)
+}
+
+func (p page) counters(skus []saleadmin.SKU) {
+	var rows [][]string
+	for i := range skus {
+		k := &skus[i]
+		rows = append(rows, []string{k.ID, k.Status, num(k.Price), num(k.PurchaseLimit), "SQL", num(k.SQL.Total), num(k.SQL.Available), num(k.SQL.Reserved), num(k.SQL.Sold), num(k.SQL.Epoch)})
+		if k.Stock != nil {
+			rows = append(rows, []string{"", "", "", "", "stock", num(k.Stock.Total), num(k.Stock.Available), num(k.Stock.Held), num(k.Stock.Sold), num(k.Stock.Epoch)})
+		}
+	}
+	p.table([]string{"SKU", "STATUS", "PRICE", "LIMIT", "STORE", "TOTAL", "AVAILABLE", "HELD", "SOLD", "EPOCH"}, rows)
+}
+
+func (p page) queues(skus []saleadmin.SKU) {
+	var rows [][]string
+	for i := range skus {
+		k := &skus[i]
+		rate := num(k.Rate)
+		if k.Queue == nil {
+			rows = append(rows, []string{k.ID, rate, "-", "-", "-", "-", "-", cell(k.UnderWay)})
+			continue
+		}
+		if k.StockRate != k.Rate {
+			rate = fmt.Sprintf("%d → %d", k.StockRate, k.Rate)
+		}
+		oldest := (time.Duration(k.Queue.OldestMs) * time.Millisecond).Truncate(time.Second)
+		rows = append(rows, []string{k.ID, rate, num(k.Queue.Depth), num(k.Queue.Pulled), num(k.Queue.Pending), num(k.Queue.Dead), oldest.String(), cell(k.UnderWay)})
+	}
+	p.table([]string{"SKU", "RATE", "WAITING", "PULLED", "PENDING", "DEAD", "OLDEST", "UNDER WAY"}, rows)
+}
+
+func (p page) alarms(alarms []saleadmin.Alarm, instance string) {
+	if len(alarms) == 0 {
+		p.line("no alarm is on at instance %s", cell(instance))
+		return
+	}
+	var rows [][]string
+	for _, a := range alarms {
+		sku := a.SKU
+		if sku == "" {
+			sku = "all"
+		}
+		rows = append(rows, []string{a.Kind, sku, a.Since.Format(time.RFC3339), cell(a.Why)})
+	}
+	p.table([]string{"ALARM", "SKU", "SINCE", "WHY"}, rows)
+}
+
+func (p page) operations(ops []saleadmin.Operation, at func(time.Time) string) {
+	if len(ops) == 0 {
+		p.line("nothing has been done to it yet")
+		return
+	}
+	var rows [][]string
+	for i := range ops {
+		op := &ops[i]
+		rows = append(rows, []string{at(op.CreatedAt), op.SKU, whatOf(op), stateOf(op), cell(op.By), cell(op.Reason)})
+	}
+	p.table([]string{"TIME", "SKU", "OPERATION", "STATE", "BY", "REASON"}, rows)
+}
+
+// whatOf says in words what an operation does.
+func whatOf(op *saleadmin.Operation) string {
+	switch op.Kind {
+	case "top_up":
+		return "top up " + num(op.Units)
+	case "withdraw":
+		return "withdraw " + num(op.Units)
+	case "rate":
+		return "rate " + num(op.Rate)
+	case "status":
+		return "to " + op.Status
+	}
+	return op.Kind
+}
+
+func stateOf(op *saleadmin.Operation) string {
+	if op.Detail == "" {
+		return op.State
+	}
+	return op.State + " (" + cell(op.Detail) + ")"
+}
+
+func (p page) change(c *saleadmin.Change) {
+	for i := range c.Operations {
+		op := &c.Operations[i]
+		state := stateOf(op)
+		if op.State != "done" {
+			state += "; it is being finished, see headgate sale show " + op.Sale
+		}
+		p.line("%s/%s: %s: %s", op.Sale, op.SKU, whatOf(op), state)
+	}
+	p.findings(c.Findings)
+}
+
+func (p page) findings(findings []saleadmin.Finding) {
+	for _, f := range findings {
+		p.line("%s: %s", f.Severity, cell(whose(f.SKU)+f.Text))
+	}
+}
+
+func (p page) preflight(f *saleadmin.Preflight) {
+	p.findings(f.Findings)
+	switch {
+	case !f.OK:
+		p.line("not ready to be opened")
+	case len(f.Findings) > 0:
+		p.line("ready to be opened, with warnings")
+	default:
+		p.line("ready to be opened")
+	}
+}
+
+func (p page) story(s *saleadmin.Story) {
+	if len(s.Reservations) == 0 {
+		p.line("no reservation of this shopper has come to SQL")
+	}
+	for i := range s.Reservations {
+		p.reservation(&s.Reservations[i])
+	}
+	p.line("")
+	since := s.Refusals.Since.Format(time.RFC3339)
+	if len(s.Refusals.Of) == 0 {
+		p.line("instance %s has refused nothing to this shopper since %s; other instances have memories of their own", cell(s.Refusals.Instance), since)
+		return
+	}
+	var rows [][]string
+	for i := range s.Refusals.Of {
+		r := &s.Refusals.Of[i]
+		reason := r.Code
+		if r.Detail != "" {
+			reason += " (" + r.Detail + ")"
+		}
+		rows = append(rows, []string{r.SKU, reason, num(r.Count), r.First.Format(time.RFC3339), r.Last.Format(time.RFC3339), refusalWords(r)})
+	}
+	p.table([]string{"SKU", "REFUSED", "TIMES", "FIRST", "LAST", "WHICH MEANS"}, rows)
+	p.line("as instance %s remembers it since %s; other instances have memories of their own", cell(s.Refusals.Instance), since)
+}
+
+func (p page) reservation(r *saleadmin.Reservation) {
+	state := r.State
+	if r.Reason != "" {
+		state += ": " + cell(r.Reason)
+	}
+	until := ""
+	if r.Until != nil && r.EndedAt == nil {
+		until = ", to be paid until " + r.Until.Format(time.RFC3339)
+	}
+	p.line("%s %s: %d × %s, %d %s, %s%s", r.CreatedAt.Format(time.RFC3339), r.RID, r.Quantity, r.SKU, r.Amount, r.Currency, state, until)
+	for i := range r.Payments {
+		pay := &r.Payments[i]
+		why := ""
+		if pay.Reason != "" {
+			why = ": " + cell(pay.Reason)
+		}
+		p.line("  %s payment %s: %d %s, %s%s", pay.ChangedAt.Format(time.RFC3339), pay.IntentKey, pay.Amount, pay.Currency, pay.State, why)
+	}
+}
+
+// refusalWords says for people what a code means.
+func refusalWords(r *saleadmin.Refusal) string {
+	words := map[string]string{
+		"sold_out":         "nothing was left at that moment",
+		"purchase_limit":   "the shopper held or had bought as many as one may",
+		"invalid_token":    "the order token was forged, or another's",
+		"token_expired":    "the order token was too old",
+		"invalid_quantity": "more units at once than one may have",
+		"conflict":         "the order token had been spent on another quantity",
+		"busy":             "too many were waiting; asked to come back",
+		"rebuilding":       "the stock was being loaded; asked to come back",
+		"unavailable":      "a store did not answer; asked to come back",
+	}
+	if r.Code != "not_open" {
+		return words[r.Code]
+	}
+	switch r.Detail {
+	case "not_yet":
+		return "it was before the opening"
+	case "ended":
+		return "it was after the closing"
+	case "":
+		return "it was not on sale"
+	}
+	return "the sku was " + r.Detail
+}
+
+func (p page) dead(d *saleadmin.DeadLetters) {
+	if len(d.DeadLetters) == 0 {
+		p.line("there are no dead letters")
+		return
+	}
+	var rows [][]string
+	for i := range d.DeadLetters {
+		l := &d.DeadLetters[i]
+		rows = append(rows, []string{l.ID, l.RID, num(l.Quantity), num(l.Deliveries), l.DiedAt.Format(time.RFC3339), l.Deadline.Format(time.RFC3339), cell(l.Reason)})
+	}
+	p.table([]string{"ID", "RESERVATION", "UNITS", "TRIES", "DIED", "REVIVE BEFORE", "REASON"}, rows)
+}
+
+func (p page) revived(r *saleadmin.Revived, asked int) {
+	p.line("%d of %d wait to be decided again", r.Revived, asked)
+	if r.Revived < asked {
+		p.line("the others are past their deadline, decided meanwhile, or not there")
+	}
+}
+
+func (p page) report(r *saleadmin.Report) {
+	if r.Reconciliation == nil {
+		p.line("instance %s has made no reconciliation yet", cell(r.Instance))
+	} else {
+		p.line("the last reconciliation of instance %s was at %s", cell(r.Instance), r.Reconciliation.At.Format(time.RFC3339))
+		for i := range r.Reconciliation.SKUs {
+			p.reconciled(&r.Reconciliation.SKUs[i])
+		}
+	}
+	for i := range r.Audits {
+		a := &r.Audits[i]
+		switch {
+		case !a.OK:
+			p.line("audit of %s: %s", a.SKU, plural(len(a.Broken), "thing")+" not as it must be")
+		case a.UnderWay != "":
+			p.line("audit of %s: all holds, as far as can be said while %s", a.SKU, cell(a.UnderWay))
+		default:
+			p.line("audit of %s: all holds", a.SKU)
+		}
+		for _, b := range a.Broken {
+			p.line("  %s: %s", b.Invariant, cell(b.Text))
+		}
+	}
+}
+
+func (p page) reconciled(k *saleadmin.ReconciledSKU) {
+	if k.Skipped != "" {
+		p.line("  %s: not compared: %s", k.SKU, cell(k.Skipped))
+		return
+	}
+	p.line("  %s: %s compared, %d behind and repaired", k.SKU, plural(k.Compared, "reservation"), k.Replayed)
+	if len(k.Ahead) > 0 {
+		p.line("    the stock knows more than SQL of %s", strings.Join(k.Ahead, ", "))
+	}
+	if len(k.Missing) > 0 {
+		p.line("    the stock has lost %s", strings.Join(k.Missing, ", "))
+	}
+	if k.Drift != "" {
+		p.line("    %s", cell(k.Drift))
+	}
+}
+
+func (p page) match(m *saleadmin.Match) {
+	p.line("since %s: %s of the provider, %d here, %d paid; %d repaired", m.Since.Format(time.RFC3339), plural(m.Provider, "payment"), m.Payments, m.Paid, m.Repaired)
+	for i := range m.Differences {
+		d := &m.Differences[i]
+		p.line("%s %s: %s", d.Kind, strings.TrimSpace(d.IntentKey+" "+d.RID), cell(d.Detail))
+	}
+	switch {
+	case m.OK:
+		p.line("they agree")
+	case m.Omitted > 0:
+		p.line("and %d more differences", m.Omitted)
+	}
+}
+
+func (p page) plans(plans *saleadmin.Plans) {
+	for i := range plans.Plans {
+		k := &plans.Plans[i]
+		why := k.Why
+		if why == "" {
+			why = "nothing tells of a loss, there is no need"
+		}
+		p.line("%s: %s", k.SKU, cell(why))
+		p.line("  epoch %d → %d: %s decided first, %s dropped, %s of %s loaded, then %s followed", k.From, k.To,
+			plural(int(k.Jobs), "job"), plural(int(k.Dead), "dead letter"), plural(k.Entries, "reservation"), plural(k.Buyers, "buyer"), plural(int(k.SQL.Unsent), "row"))
+		p.line("  available %d → %d, held %d → %d, sold %d → %d", k.Stock.Available, k.SQL.Available, k.Stock.Held, k.SQL.Reserved, k.Stock.Sold, k.SQL.Sold)
+	}
+}
