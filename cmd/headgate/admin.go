@@ -12,7 +12,7 @@ func newAdmin(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "admin",
 		Short: "Make tokens for the admin listener",
-		Args:  noArguments,
+		Args:  subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return usagef("say what: headgate admin token; see %s --help", cmd.CommandPath())
 		},

@@ -37,7 +37,7 @@ func newSale(std streams) *cobra.Command {
 			"Exit codes: 0 it is so, or done; 1 the answer is no: it was refused, does not hold, or could not be asked; 2 bad usage.",
 		Example: "  headgate sale create spring.yaml --reason 'the spring sale'\n  headgate sale preflight spring\n" +
 			"  headgate sale open spring --reason 'as planned'\n  headgate sale show spring",
-		Args: noArguments,
+		Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return usagef("say what to do; see %s --help", cmd.CommandPath())
 		},
@@ -64,6 +64,18 @@ func (s *saleCall) changes(cmd *cobra.Command) *cobra.Command {
 func (s *saleCall) ofSKU(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&s.sku, "sku", "", "one sku alone (default all of the sale)")
 	return cmd
+}
+
+// subcommand is for commands that have others and do nothing themselves.
+func subcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "see " + cmd.CommandPath() + " --help"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return fmt.Errorf("there is no command %q of %s; %s", args[0], cmd.CommandPath(), hint)
 }
 
 // arguments takes as many as there are names.
@@ -166,7 +178,10 @@ func (s *saleCall) failed(err error) error {
 			return err
 		}
 	}
-	text := clean(p.Error())
+	text := clean(p.Detail)
+	for _, e := range p.Errors {
+		text += "\n  " + clean(e.Field+": "+e.Message)
+	}
 	for _, f := range p.Findings {
 		text += "\n  " + clean(f.Severity+": "+whose(f.SKU)+f.Text)
 	}

@@ -15,6 +15,7 @@ import (
 // Sales is what can be done with sales; *engine.Engine is one.
 type Sales interface {
 	Catalog
+	Statuses
 	Commands
 	Care
 }
@@ -31,14 +32,18 @@ type Catalog interface {
 	Alarms() []engine.AlarmOn
 }
 
-// Commands are what operators order.
-type Commands interface {
-	CreateSale(ctx context.Context, s *flashsale.Sale) error
+// Statuses are the ways from one status of a sale to another.
+type Statuses interface {
 	OpenSale(ctx context.Context, c engine.Command) ([]flashsale.Operation, error)
 	PauseSale(ctx context.Context, c engine.Command) ([]flashsale.Operation, error)
 	ResumeSale(ctx context.Context, c engine.Command) ([]flashsale.Operation, error)
 	DrainSale(ctx context.Context, c engine.Command) ([]flashsale.Operation, error)
 	CloseSale(ctx context.Context, c engine.Command) ([]flashsale.Operation, error)
+}
+
+// Commands are what operators order besides.
+type Commands interface {
+	CreateSale(ctx context.Context, s *flashsale.Sale) error
 	SetRate(ctx context.Context, c engine.Command, rate int64) ([]flashsale.Operation, error)
 	TopUp(ctx context.Context, c engine.Command, units int64) (*flashsale.Operation, error)
 	Withdraw(ctx context.Context, c engine.Command, units int64) (*flashsale.Operation, error)

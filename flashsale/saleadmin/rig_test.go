@@ -57,6 +57,8 @@ type rig struct {
 	gate    *porttest.Gate
 	handler http.Handler
 	log     *lockedBuffer
+	// lax holds answers to no document, which takes long.
+	lax bool
 }
 
 // lockedBuffer is a log.
@@ -197,6 +199,16 @@ type reply struct {
 
 func (r *rig) get(role, path string) *reply { r.Helper(); return r.send(role, "GET", path, "", nil) }
 
+// now is the sample sale as it is, to be compared with what it was.
+func (r *rig) now() string {
+	r.Helper()
+	q := httptest.NewRequestWithContext(r.Context(), "GET", "/sales/eleven", nil)
+	q.Header.Set("Authorization", "Bearer viewer")
+	w := httptest.NewRecorder()
+	r.handler.ServeHTTP(w, q)
+	return w.Body.String()
+}
+
 func (r *rig) post(role, path, body string) *reply {
 	r.Helper()
 	return r.send(role, "POST", path, body, nil)
@@ -223,8 +235,10 @@ func (r *rig) send(role, method, path, body string, header http.Header) *reply {
 	w := httptest.NewRecorder()
 	r.handler.ServeHTTP(w, q)
 	got := &reply{r, method + " " + path + " as " + role, w.Code, w.Header(), w.Body.Bytes()}
-	q.Body = io.NopCloser(strings.NewReader(body))
-	got.conforms(q)
+	if !r.lax {
+		q.Body = io.NopCloser(strings.NewReader(body))
+		got.conforms(q)
+	}
 	return got
 }
 

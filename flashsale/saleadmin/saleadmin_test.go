@@ -1,6 +1,7 @@
 package saleadmin
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -138,15 +139,15 @@ func TestRepeated(t *testing.T) {
 			if !strings.Contains(string(first.body), `"operation_id":"once"`) {
 				t.Fatalf("got %d %s", first.status, first.body)
 			}
-			before := r.get("viewer", "/sales/eleven")
+			before := r.now()
 			for range 3 {
-				if again := r.named("admin", c.path, c.body, "once"); again.status != first.status || string(again.body) != string(first.body) {
+				if again := r.named("admin", c.path, c.body, "once"); again.status != first.status || !bytes.Equal(again.body, first.body) {
 					t.Errorf("got %d %s, and before %d %s", again.status, again.body, first.status, first.body)
 				}
 			}
 			r.named("admin", c.path, c.other, "once").is(http.StatusUnprocessableEntity).says(`"code":"conflict"`)
-			if after := r.get("viewer", "/sales/eleven"); string(after.body) != string(before.body) {
-				t.Errorf("repeating it has changed\n%s\nto\n%s", before.body, after.body)
+			if after := r.now(); after != before {
+				t.Errorf("repeating it has changed\n%s\nto\n%s", before, after)
 			}
 		})
 	}
@@ -156,6 +157,7 @@ func TestRepeated(t *testing.T) {
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	r := opened(t)
+	r.lax = true
 	bodies := map[string]string{
 		"/sales": sampleOrder, "/sales/{sale}/rate": `{"reason":"a test","rate":7}`, "/sales/~/match": why,
 		"/sales/{sale}/skus/{sku}/top-up": `{"reason":"a test","units":7}`, "/sales/{sale}/skus/{sku}/withdraw": `{"reason":"a test","units":7}`,
@@ -178,12 +180,12 @@ func TestRoles(t *testing.T) {
 			if want == 0 {
 				continue // what may be done is done below, when nothing is compared any more
 			}
-			before := r.get("viewer", "/sales/eleven").body
+			before := r.now()
 			got := r.send(role, to.method, path, body, nil).is(want)
 			if want == http.StatusUnauthorized && got.header.Get("WWW-Authenticate") != "Bearer" {
 				t.Errorf("%s says not how to authenticate", got.what)
 			}
-			if after := r.get("viewer", "/sales/eleven").body; string(after) != string(before) {
+			if after := r.now(); after != before {
 				t.Errorf("%s has changed something", got.what)
 			}
 		}
@@ -365,12 +367,12 @@ func TestReportAndRebuild(t *testing.T) {
 		t.Errorf("got %+v", report)
 	}
 	var plans Plans
-	before := r.get("viewer", "/sales/eleven").body
+	before := r.now()
 	r.get("viewer", "/sales/eleven/rebuild").is(http.StatusOK).into(&plans)
 	if len(plans.Plans) != 2 || plans.Plans[0].To != plans.Plans[0].From+1 || plans.Plans[0].Entries != 1 || plans.Plans[0].SQL.Reserved != 1 {
 		t.Errorf("got %+v", plans)
 	}
-	if after := r.get("viewer", "/sales/eleven").body; string(after) != string(before) {
+	if after := r.now(); after != before {
 		t.Errorf("the dry run has changed something")
 	}
 	var change Change
@@ -419,7 +421,7 @@ func TestDeadLetters(t *testing.T) {
 func TestDocumentIsServed(t *testing.T) {
 	t.Parallel()
 	got := newRig(t).get("viewer", "/sales/~/openapi.json").is(http.StatusOK)
-	if string(got.body) != string(openAPIDocument) || !json.Valid(got.body) {
+	if !bytes.Equal(got.body, openAPIDocument) || !json.Valid(got.body) {
 		t.Error("another document is served")
 	}
 }

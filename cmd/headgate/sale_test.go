@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/engine"
+	"github.com/headgate-io/headgate/flashsale/memstock"
+	"github.com/headgate-io/headgate/flashsale/saleadmin"
+	"github.com/headgate-io/headgate/flashsale/simpay"
+	"github.com/headgate-io/headgate/flashsale/sqlorders"
+)
+
+// saleListener is an admin listener of a real engine on a clock that stands until it is moved.
+type saleListener struct {
+	testing.TB
+	now    atomic.Int64
+	engine *engine.Engine
+	stock  *memstock.Stock
+	orders *sqlorders.Orders
+	bank   *simpay.Provider
+	url    string
+}
+
+// saleToken is the token of each role.
+func saleToken(role saleadmin.Role) string { return "a-token-of-the-" + role.String() }
+
+func newSaleListener(t *testing.T) *saleListener {
+	t.Helper()
+	l := &saleListener{TB: t}
+	l.now.Store(time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC).UnixNano())
+	now := func() time.Time { return time.Unix(0, l.now.Load()) }
+	var err error
+	l.orders, err = sqlorders.Open(t.Context(), sqlorders.Config{URL: "sqlite::memory:", Now: now})
+	l.must(err)
+	t.Cleanup(func() { _ = l.orders.Close() })
+	l.stock = memstock.New(memstock.Config{Now: now})
+	t.Cleanup(func() { _ = l.stock.Close() })
+	l.bank = simpay.New(simpay.Config{Now: now})
+	keys, err := flashsale.NewTokenKeys(flashsale.TokenKey{ID: "k", Secret: make([]byte, 32)})
+	l.must(err)
+	l.engine, err = engine.New(engine.Config{
+		Stock: l.stock, Orders: l.orders, Payments: l.bank, Keys: keys, Now: now, Instance: "one", Rand: rand.NewChaCha8([32]byte{}),
+	})
+	l.must(err)
+	h, err := saleadmin.New(saleadmin.Config{Sales: l.engine, Now: now, Actor: func(r *http.Request) (saleadmin.Actor, bool) {
+		for role := saleadmin.Viewer; role <= saleadmin.Admin; role++ {
+			if r.Header.Get("Authorization") == "Bearer "+saleToken(role) {
+				return saleadmin.Actor{Name: "alice", Role: role}, true
+			}
+		}
+		return saleadmin.Actor{}, false
+	}})
+	l.must(err)
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	l.url = srv.URL
+	return l
+}
+
+func (l *saleListener) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *saleListener) advance(d time.Duration) { l.now.Add(int64(d)) }
+
+// reserve takes a unit and has it decided.
+func (l *saleListener) reserve(sku, user string) string {
+	l.Helper()
+	key := flashsale.Key{Sale: "spring", SKU: sku}
+	token, _, err := l.engine.Token(l.Context(), engine.TokenRequest{Key: key, User: user})
+	l.must(err)
+	a, err := l.engine.Reserve(l.Context(), engine.ReserveRequest{Token: token, Key: key, User: user, Quantity: 1})
+	if err == nil {
+		l.advance(time.Second)
+		_, err = l.engine.ConsumeOnce(l.Context(), key, "one")
+		l.must(err)
+	}
+	return a.RID
+}
+
+// TestSale walks through a sale with the commands, and holds all that they print to reviewed files.
+func TestSale(t *testing.T) {
+	t.Parallel()
+	l := newSaleListener(t)
+	step := func(name string, role saleadmin.Role, args ...string) {
+		t.Helper()
+		got := runBinary(t, []string{"HEADGATE_ADMIN_URL=" + l.url, "HEADGATE_ADMIN_TOKEN=" + saleToken(role)}, append([]string{"sale"}, args...)...)
+		golden(t, "sale-"+name, strings.ReplaceAll(got.String(), l.url, "http://127.0.0.1:9090"))
+	}
+	why := func(args ...string) []string { return append(args, "--id", strings.Join(args[:1], "-")+"-1", "--reason", "as planned") }
+
+	step("list-none", saleadmin.Viewer, "list")
+	step("create-viewer", saleadmin.Viewer, why("create", "spring.yaml")...)
+	step("create-bad", saleadmin.Admin, why("create", "spring-bad.yaml")...)
+	step("create-wrong", saleadmin.Admin, why("create", "spring-wrong.yaml")...)
+	step("create", saleadmin.Admin, why("create", "spring.yaml")...)
+	step("preflight-no", saleadmin.Viewer, "preflight", "spring")
+	step("open-no", saleadmin.Operator, why("open", "spring")...)
+	_, err := l.engine.WatchOnce(t.Context())
+	l.must(err)
+	_, _, err = l.orders.Lease(t.Context(), "sale/sweep", "another", 24*time.Hour)
+	l.must(err)
+	step("preflight", saleadmin.Viewer, "preflight")
+	step("open", saleadmin.Operator, why("open", "spring")...)
+
+	ann := l.reserve("case", "ann")
+	l.reserve("case", "bob")
+	l.reserve("case", "bob")
+	_, err = l.engine.Pay(t.Context(), ann, "ann")
+	l.must(err)
+	l.must(l.bank.Pay(flashsale.IntentKey(ann, 1), flashsale.PayCaptured))
+	l.advance(time.Minute)
+	_, err = l.engine.PollOnce(t.Context())
+	l.must(err)
+	step("story-paid", saleadmin.Viewer, "story", "spring", "ann")
+	step("story-refused", saleadmin.Viewer, "story", "spring", "bob")
+	step("story-none", saleadmin.Viewer, "story", "spring", "nobody")
+	step("story-json", saleadmin.Viewer, "story", "spring", "bob", "--json")
+
+	step("topup", saleadmin.Admin, why("topup", "spring", "phone", "5")...)
+	step("withdraw-no", saleadmin.Admin, "withdraw", "spring", "phone", "600", "--id", "w-0", "--reason", "as\x1b[31mplanned")
+	step("withdraw", saleadmin.Admin, why("withdraw", "spring", "phone", "2")...)
+	step("withdraw-reused", saleadmin.Admin, why("withdraw", "spring", "phone", "3")...)
+	step("rate", saleadmin.Operator, why("rate", "spring", "50", "--sku", "phone")...)
+	step("pause", saleadmin.Operator, why("pause", "spring", "--sku", "case")...)
+	step("resume", saleadmin.Operator, why("resume", "spring", "--sku", "case")...)
+	step("close-no", saleadmin.Operator, why("close", "spring")...)
+
+	l.reserve("phone", "\x1b[2Jeve")
+	step("report-none", saleadmin.Viewer, "report", "spring")
+	_, err = l.engine.DeliverOnce(t.Context())
+	l.must(err)
+	_, err = l.engine.ReconcileOnce(t.Context())
+	l.must(err)
+	step("report", saleadmin.Viewer, "report", "spring")
+	step("match", saleadmin.Operator, why("match")...)
+	step("dead-none", saleadmin.Viewer, "dead", "spring", "phone")
+	l.bury("phone", "carl")
+	step("dead", saleadmin.Viewer, "dead", "spring", "phone")
+	step("show", saleadmin.Viewer, "show", "spring")
+	step("revive", saleadmin.Operator, why("revive", "spring", "phone", l.dead("phone"), "9-9")...)
+	step("rebuild-dry", saleadmin.Viewer, "rebuild", "spring", "--dry-run")
+	step("rebuild", saleadmin.Admin, why("rebuild", "spring", "--sku", "phone")...)
+	step("drain", saleadmin.Operator, why("drain", "spring")...)
+	step("list", saleadmin.Viewer, "list")
+	step("show-json", saleadmin.Viewer, "show", "spring", "--json")
+	step("show-unknown", saleadmin.Viewer, "show", "summer")
+	step("withdraw-no-json", saleadmin.Admin, "withdraw", "spring", "phone", "600", "--id", "w-0", "--reason", "as\x1b[31mplanned", "--json")
+}
+
+// bury has a unit taken whose job becomes a dead letter.
+func (l *saleListener) bury(sku, user string) {
+	l.Helper()
+	key := flashsale.Key{Sale: "spring", SKU: sku}
+	token, _, err := l.engine.Token(l.Context(), engine.TokenRequest{Key: key, User: user})
+	l.must(err)
+	_, err = l.engine.Reserve(l.Context(), engine.ReserveRequest{Token: token, Key: key, User: user, Quantity: 1})
+	l.must(err)
+	l.advance(time.Second)
+	s, err := l.orders.SKU(l.Context(), key)
+	l.must(err)
+	jobs, err := l.stock.Pull(l.Context(), key, s.Epoch, "one", 1, time.Minute)
+	if err != nil || len(jobs) != 1 {
+		l.Fatalf("%v, %v", jobs, err)
+	}
+	l.must(l.stock.Bury(l.Context(), key, s.Epoch, &jobs[0], "the database refuses it: value too long"))
+}
+
+func (l *saleListener) dead(sku string) string {
+	l.Helper()
+	dead, err := l.engine.DeadLetters(l.Context(), flashsale.Key{Sale: "spring", SKU: sku}, 1)
+	if err != nil || len(dead) != 1 {
+		l.Fatalf("%v, %v", dead, err)
+	}
+	return dead[0].ID
+}
+
+// TestSaleMessages holds what is said of bad usage, and of listeners that do not answer, to reviewed files.
+func TestSaleMessages(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	elsewhere := httptest.NewServer(http.RedirectHandler("http://127.0.0.1:9/stolen", http.StatusTemporaryRedirect))
+	t.Cleanup(elsewhere.Close)
+	token := "HEADGATE_ADMIN_TOKEN=" + saleToken(saleadmin.Admin)
+	local := "XDG_RUNTIME_DIR=" + t.TempDir()
+	for name, c := range map[string]struct {
+		args, env []string
+	}{
+		"help":          {args: []string{"--help"}},
+		"open-help":     {args: []string{"open", "--help"}},
+		"nothing":       {},
+		"unknown":       {args: []string{"opne", "spring"}},
+		"no-sale":       {args: []string{"open"}, env: []string{token}},
+		"one-more":      {args: []string{"show", "a", "b"}, env: []string{token}},
+		"no-reason":     {args: []string{"open", "spring"}, env: []string{token}},
+		"no-units":      {args: []string{"topup", "spring", "phone", "many", "--reason", "x"}, env: []string{token}},
+		"no-token":      {args: []string{"list"}, env: []string{local}},
+		"no-url":        {args: []string{"list", "--admin", "127.0.0.1:9090"}, env: []string{token}},
+		"a-secret-url":  {args: []string{"list", "--admin", "http://me:hunter2@127.0.0.1:9"}, env: []string{token}},
+		"refused":       {args: []string{"list", "--admin", "http://127.0.0.1:1"}, env: []string{token}},
+		"refused-twice": {args: []string{"pause", "spring", "--reason", "x", "--id", "p1", "--admin", "http://127.0.0.1:1"}, env: []string{token}},
+		"no-file":       {args: []string{"create", "none.yaml", "--reason", "x"}, env: []string{token}},
+		"other-server":  {args: []string{"list", "--admin", other.URL}, env: []string{token}},
+		"redirected":    {args: []string{"list", "--admin", elsewhere.URL}, env: []string{token}},
+		"serve-address": {args: []string{"list"}, env: []string{token, "HEADGATE_ADMIN=:9090", "HEADGATE_ADMIN_URL=http://127.0.0.1:1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := runBinary(t, c.env, append([]string{"sale"}, c.args...)...).String()
+			if strings.Contains(got, "hunter2") || strings.Contains(got, saleToken(saleadmin.Admin)) {
+				t.Errorf("a secret is shown:\n%s", got)
+			}
+			golden(t, "sale-usage-"+name, strings.NewReplacer(other.URL, "http://OTHER", elsewhere.URL, "http://ELSEWHERE").Replace(got))
+		})
+	}
+}
+
+// TestAdminTokenCommand: the token that is printed is the one whose hash is in the line, and no two are the same.
+func TestAdminTokenCommand(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 2 {
+		got := runBinary(t, nil, "admin", "token", "--role", "operator", "--name", "alice@example.org", "--json")
+		var made madeToken
+		if err := json.Unmarshal([]byte(got.stdout), &made); err != nil || got.code != 0 {
+			t.Fatalf("%v: %s", err, got)
+		}
+		sum := sha256.Sum256([]byte(made.Token))
+		if want := "operator alice@example.org " + hex.EncodeToString(sum[:]); made.Line != want || len(made.Token) < 26 || seen[made.Token] {
+			t.Errorf("got %+v, want the line %s", made, want)
+		}
+		seen[made.Token] = true
+	}
+	text := runBinary(t, nil, "admin", "token", "--role", "viewer", "--name", "wall")
+	lines := strings.Split(text.stdout, "\n")
+	if len(lines) < 7 || text.code != 0 {
+		t.Fatal(text)
+	}
+	hidden := strings.NewReplacer(strings.TrimSpace(lines[2]), "TOKEN", lines[6][strings.LastIndex(lines[6], " ")+1:], "SHA256")
+	golden(t, "admin-token", hidden.Replace(text.String()))
+	golden(t, "admin-token-role", runBinary(t, nil, "admin", "token", "--role", "root", "--name", "x").String())
+	golden(t, "admin-token-name", runBinary(t, nil, "admin", "token", "--role", "viewer", "--name", "a b").String())
+	golden(t, "admin-nothing", runBinary(t, nil, "admin").String())
+}
+
+// TestSaleFindsTheLocalToken: what serve has generated is found by its address, and sent nowhere else.
+func TestSaleFindsTheLocalToken(t *testing.T) {
+	t.Parallel()
+	l := newSaleListener(t)
+	runtime := t.TempDir()
+	l.must(os.Mkdir(filepath.Join(runtime, "headgate"), 0o700))
+	port := l.url[strings.LastIndex(l.url, ":")+1:]
+	l.must(os.WriteFile(filepath.Join(runtime, "headgate", "admin-"+port+".token"), []byte(saleToken(saleadmin.Admin)+"\n"), 0o600))
+	for _, host := range []string{"127.0.0.1", "localhost"} {
+		if got := runBinary(t, []string{"XDG_RUNTIME_DIR=" + runtime}, "sale", "list", "--admin", "http://"+host+":"+port); got.code != 0 {
+			t.Errorf("%s: %s", host, got)
+		}
+	}
+	if got := runBinary(t, []string{"XDG_RUNTIME_DIR=" + runtime}, "sale", "list", "--admin", "http://192.0.2.1:"+port); got.code != 2 || !strings.Contains(got.stderr, "there is no token") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestSaleFromStandardInput: a sale in JSON comes through a pipe.
+func TestSaleFromStandardInput(t *testing.T) {
+	t.Parallel()
+	l := newSaleListener(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := command(ctx, []string{"HEADGATE_ADMIN_URL=" + l.url, "HEADGATE_ADMIN_TOKEN=" + saleToken(saleadmin.Admin)}, "sale", "create", "-", "--reason", "x", "--json")
+	cmd.Stdin = strings.NewReader(`{"id":"pipe","currency":"CNY","opens_at":"2026-11-11T20:00:00","closes_at":"2026-11-11T22:00:00","skus":[{"id":"a","total":1,"price":1}]}`)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	l.must(cmd.Run())
+	var made saleadmin.Created
+	if err := json.Unmarshal(out.Bytes(), &made); err != nil || made.Sale.ID != "pipe" || made.OperationID == "" {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
