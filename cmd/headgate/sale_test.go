@@ -104,7 +104,9 @@ func TestSale(t *testing.T) {
 		got := runBinary(t, []string{"HEADGATE_ADMIN_URL=" + l.url, "HEADGATE_ADMIN_TOKEN=" + saleToken(role)}, append([]string{"sale"}, args...)...)
 		golden(t, "sale-"+name, strings.ReplaceAll(got.String(), l.url, "http://127.0.0.1:9090"))
 	}
-	why := func(args ...string) []string { return append(args, "--id", strings.Join(args[:1], "-")+"-1", "--reason", "as planned") }
+	why := func(args ...string) []string {
+		return append(args, "--id", strings.Join(args[:1], "-")+"-1", "--reason", "as planned")
+	}
 
 	step("list-none", saleadmin.Viewer, "list")
 	step("create-viewer", saleadmin.Viewer, why("create", "spring.yaml")...)
