@@ -235,15 +235,17 @@ func (in *instance) operate(do func(*engine.Engine, context.Context, engine.Comm
 	}
 }
 
-// crashPlan says where a process is to end as by a power cut: before or after the call of a port that is the so-manieth from now.
+// crashPlan says where a process is to end as by a power cut, or to stand still as one that the machine has no time for: before or after
+// the call of a port that is the so-manieth from now.
 type crashPlan struct {
 	// Calls are those that count, such as "orders.Decide"; none: all do.
 	Calls  []string
 	Skip   int
 	Before bool
+	Stop   bool // stand still until SIGCONT
 }
 
-// crasher ends its own process.
+// crasher ends its own process, or stops it.
 type crasher struct {
 	mu   sync.Mutex
 	next *crashPlan
@@ -272,7 +274,12 @@ func (k *crasher) pass(name string, before bool) {
 	if p.Skip--; p.Skip >= 0 {
 		return
 	}
-	_, _ = fmt.Fprintf(os.Stderr, "killed at %s, before: %t\n", name, before)
+	k.next = nil
+	_, _ = fmt.Fprintf(os.Stderr, "the end at %s, before: %t, for a while: %t\n", name, before, p.Stop)
+	if p.Stop {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		return
+	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // with the lock held, so that nothing else goes on either
 }

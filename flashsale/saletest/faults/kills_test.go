@@ -105,15 +105,9 @@ func steps() []string {
 // killAtStep has a process kill itself at a step that is drawn. If it does not come to it soon, it is killed all the same.
 func (s *sale) killAtStep(x *slot) {
 	s.t.Helper()
-	plan := &crashPlan{Before: s.draw(2) == 0, Skip: s.draw(4)}
-	if step := steps()[s.draw(len(steps()))]; step != "" {
-		plan.Calls = []string{step}
-	} else {
-		plan.Skip = s.draw(300)
-	}
-	if _, err := s.ask(s.t.Context(), x, "crash", &call{Crash: plan}); err != nil {
-		s.t.Logf("instance %d cannot be told where to die: %v", x.number, err)
-	}
+	plan := s.drawPlan(steps()...)
+	plan.Before = s.draw(2) == 0
+	s.arm(x, plan)
 	soon := time.Now().Add(time.Second)
 	s.await("the process dies", func() error {
 		if _, ended := x.process.Exited(); ended || time.Now().After(soon) {
@@ -121,4 +115,20 @@ func (s *sale) killAtStep(x *slot) {
 		}
 		return fmt.Errorf("instance %d lives", x.number)
 	})
+}
+
+// drawPlan draws one of these steps, and how often it is passed; "" is any.
+func (s *sale) drawPlan(steps ...string) *crashPlan {
+	if step := steps[s.draw(len(steps))]; step != "" {
+		return &crashPlan{Calls: []string{step}, Skip: s.draw(4)}
+	}
+	return &crashPlan{Skip: s.draw(300)}
+}
+
+// arm tells a process where to die or to stop; nil: nowhere.
+func (s *sale) arm(x *slot, plan *crashPlan) {
+	s.t.Helper()
+	if _, err := s.ask(s.t.Context(), x, "crash", &call{Crash: plan}); err != nil {
+		s.t.Logf("instance %d cannot be told where to end: %v", x.number, err)
+	}
 }

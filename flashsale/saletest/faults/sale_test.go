@@ -287,6 +287,25 @@ func jobs() []string {
 	return []string{"deliver", "relay", "sweep", "watch", "reconcile", "poll", "match"}
 }
 
+// holder finds the instance that does a job.
+func (s *sale) holder(job string) (x *slot) {
+	s.t.Helper()
+	before := make([]map[string]int64, len(s.slots))
+	for i := range s.slots {
+		before[i] = s.passes(s.slots[i])
+	}
+	s.await("somebody does the job "+job, func() error {
+		for i := range s.slots {
+			if s.passes(s.slots[i])[job] > before[i][job] {
+				x = s.slots[i]
+				return nil
+			}
+		}
+		return errors.New("nobody does")
+	})
+	return x
+}
+
 // takesOver waits until an instance does every job there is, which it can only once the leases of another one are over.
 func (s *sale) takesOver(x *slot) {
 	s.t.Helper()
@@ -335,4 +354,28 @@ func (s *sale) audit(condition func(r *engine.AuditReport) error) *engine.AuditR
 		return condition(r)
 	})
 	return r
+}
+
+// epoch is that of the sale's stock.
+func (s *sale) epoch() int64 {
+	s.t.Helper()
+	return s.must("audit", &call{Key: s.key}).Report.Books.State.Epoch
+}
+
+// reloaded waits until the stock was loaded anew since an epoch.
+func (s *sale) reloaded(since int64) {
+	s.t.Helper()
+	s.await("the loss was noticed, and the stock loaded anew", func() error {
+		r, err := s.askAnyone(context.Background(), "audit", &call{Key: s.key})
+		if err == nil {
+			err = r.err()
+		}
+		if err != nil {
+			return err
+		}
+		if b := &r.Report.Books.State; b.Epoch <= since || b.Rebuilding {
+			return fmt.Errorf("epoch %d, rebuilding: %t", b.Epoch, b.Rebuilding)
+		}
+		return nil
+	})
 }
