@@ -23,7 +23,8 @@ type Config struct {
 	// MaxConns bounds the connections, 1 to 1000. Default 16; on SQLite, which has one that writes, those that read, and 4.
 	MaxConns int
 	// Timeout bounds a call, with its wait for a connection and for locks, and with all its repeats; 10 ms to 5 min. Default 5 s. Of
-	// Snapshot and Books, which read much, it bounds only the beginning.
+	// Snapshot and Books, which read much, it bounds only the beginning. The server ends transactions that stand still for so long (MySQL
+	// and MariaDB: in whole seconds), so that a process which has stopped, or has no network any more, holds up nobody for longer.
 	Timeout time.Duration
 	// Now is the clock. Default: that of the database.
 	Now func() time.Time
@@ -44,6 +45,8 @@ const (
 	connIdleTime     = 5 * time.Minute
 	connLifeTime     = time.Hour // so that a changed address or a new replica is noticed
 	migrationTimeout = 5 * time.Minute
+	// snapshotIdle bounds how long a transaction may stand still that reads much, as fast as what it reads is taken, and locks nothing.
+	snapshotIdle = 5 * time.Minute
 )
 
 func (c Config) withDefaults() (Config, error) {

@@ -29,8 +29,10 @@ type dialect struct {
 	excluded string
 	// onDuplicate: ON DUPLICATE KEY UPDATE and not ON CONFLICT.
 	onDuplicate bool
-	// statementTimeout: a statement has a time-out of its own in the server.
-	statementTimeout bool
+	// unhurried are statements that lift the server's bounds for one transaction, in it; standing, with a %d for seconds, is one that
+	// says for a connection, outside of its transactions, how long they may stand still.
+	unhurried []string
+	standing  string
 	// integer is the type that a sum is cast to, so that it can be scanned.
 	integer string
 	// maxParams bounds the parameters of a statement.

@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"net"
 	"regexp"
 	"strconv"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -44,28 +46,52 @@ func connectMySQL(cfg Config) (*Orders, error) {
 	if err != nil {
 		return nil, invalidf("sqlorders: the tls of Config.URL is %.40q; give true, skip-verify, preferred or false", config.TLSConfig)
 	}
-	return ofServer(cfg, mariadb(u.Host+u.Path), sql.OpenDB(readCommitted{connector})), nil
+	return ofServer(cfg, mariadb(u.Host+u.Path), sql.OpenDB(prepared{connector, []string{
+		// Set once for each connection, where BeginTx would for each transaction. The variable of that name is another one in MySQL
+		// and in MariaDB; the statement is the same.
+		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+		fmt.Sprintf(standingMySQL, wholeSeconds(cfg.Timeout)),
+	}})), nil
 }
 
-// readCommitted sets the level once for each connection, where BeginTx would for each transaction. The variable of that name is
-// another one in MySQL and in MariaDB; the statement is the same.
-type readCommitted struct{ driver.Connector }
+// standingMySQL has the server end a transaction whose client stands still, and cannot give up: it would hold the row of a sku for as
+// long as that. The variable of our own keeps the statement whole where neither is set. MySQL knows no such bound for a transaction;
+// that for a connection ends idle ones of the pool along with it, which the driver sees before it uses one.
+const standingMySQL = "SET /*!80000 SESSION wait_timeout = %[1]d, */ /*M!100300 SESSION idle_transaction_timeout = %[1]d, */ @headgate_standing = %[1]d"
 
-func (c readCommitted) Connect(ctx context.Context) (driver.Conn, error) {
+// wholeSeconds rounds up.
+func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// prepared runs statements on each new connection.
+type prepared struct {
+	driver.Connector
+	statements []string
+}
+
+// Connect connects and prepares.
+func (c prepared) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if e, ok := conn.(driver.ExecerContext); ok {
-		_, err = e.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil)
-	} else {
-		err = errors.New("the driver runs no statements")
-	}
-	if err != nil {
+	if err := c.prepare(ctx, conn); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
 	return conn, nil
+}
+
+func (c prepared) prepare(ctx context.Context, conn driver.Conn) error {
+	e, ok := conn.(driver.ExecerContext)
+	if !ok {
+		return errors.New("the driver runs no statements")
+	}
+	for _, statement := range c.statements {
+		if _, err := e.ExecContext(ctx, statement, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // quiet keeps the driver from printing: what it would say comes back as errors.
@@ -82,6 +108,7 @@ func mariadb(where string) *dialect {
 		clockInLock: true,
 		excluded:    "VALUES(%s)",
 		onDuplicate: true,
+		standing:    standingMySQL,
 		integer:     "SIGNED",
 		maxParams:   16384, // far below 65535, and what fits into a packet
 		classify:    classifyMySQL,
@@ -114,7 +141,7 @@ func classifyMySQL(err error) failure {
 		return failure{kind: failConstraint, what: mysqlConstraint(e.Message)}
 	case 1290, 1836, 1792:
 		return failure{kind: failLost, hint: "it takes no writes: it is a replica, or read-only"}
-	case 1040, 1203, 1053, 1317, 1969, 3024, 1927, 2006, 2013, 1021, 1114, 1028, 1041: // connections, a stop, time-outs, disk, memory
+	case 1040, 1203, 1053, 1317, 1969, 3024, 1927, 2006, 2013, 4031, 1021, 1114, 1028, 1041: // connections, a stop, time-outs, disk, memory
 		return failure{kind: failLost}
 	case 1045, 1698:
 		return failure{kind: failRefused, hint: "it does not let this user in: check user and password"}

@@ -20,12 +20,12 @@ func connectPostgres(cfg Config) (*Orders, error) {
 		return nil, invalidf("sqlorders: a parameter of Config.URL is none of PostgreSQL's, or has a value that it does not know")
 	}
 	config.ConnectTimeout = cfg.Timeout
-	// The server must not work, or hold locks, for a client that has given up.
+	// The server must not work, or hold locks, for a client that has given up, or that stands still and cannot.
 	millis := strconv.FormatInt(cfg.Timeout.Milliseconds(), 10)
 	for name, value := range map[string]string{
 		// Every statement has an index. A plan that was made while a table was small must not read all of it when it has grown.
 		"enable_seqscan":    "off",
-		"statement_timeout": millis, "lock_timeout": millis,
+		"statement_timeout": millis, "lock_timeout": millis, "idle_in_transaction_session_timeout": millis,
 		"default_transaction_isolation": "read committed", "application_name": "headgate",
 	} {
 		if _, given := config.RuntimeParams[name]; !given {
@@ -41,12 +41,14 @@ func postgres(where string) *dialect {
 		clock:    "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
 		numbered: true, arrays: true, returning: true,
 		// The clock is read outside of what waits for the lock: beside it, it would be read before.
-		lock:             "WITH locked AS MATERIALIZED (%s FOR UPDATE) SELECT %s, locked.* FROM locked",
-		excluded:         "excluded.%s",
-		statementTimeout: true,
-		integer:          "BIGINT",
-		maxParams:        65535,
-		classify:         classifyPostgres,
+		lock:     "WITH locked AS MATERIALIZED (%s FOR UPDATE) SELECT %s, locked.* FROM locked",
+		excluded: "excluded.%s",
+		unhurried: []string{
+			"SET LOCAL statement_timeout = 0", "SET LOCAL idle_in_transaction_session_timeout = " + strconv.FormatInt(snapshotIdle.Milliseconds(), 10),
+		},
+		integer:   "BIGINT",
+		maxParams: 65535,
+		classify:  classifyPostgres,
 		durable: []durableSetting{
 			{name: "fsync", query: "SELECT current_setting('fsync')", good: []string{"on"}},
 			{name: "synchronous_commit", query: "SELECT current_setting('synchronous_commit')", good: []string{"on", "local", "remote_write", "remote_apply"}},
@@ -66,6 +68,8 @@ func classifyPostgres(err error) failure {
 		return failure{kind: failRetry}
 	case "23505":
 		return failure{kind: failDuplicate, what: e.ConstraintName}
+	case "25P03":
+		return failure{kind: failLost, hint: "it has ended a transaction that stood still for longer than Config.Timeout"}
 	case "25006":
 		return failure{kind: failLost, hint: "it takes no writes: it is a replica, or read-only"}
 	case "28P01", "28000":

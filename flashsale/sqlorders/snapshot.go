@@ -76,13 +76,14 @@ func (t *tx) snapshotSKU(key flashsale.Key, epoch int64, f func(part *flashsale.
 	return f(last)
 }
 
-// unhurried lifts the bound on statements, for one that is read as fast as f takes its rows.
+// unhurried lifts the bounds on statements, for one that is read as fast as f takes its rows.
 func (t *tx) unhurried() error {
-	if !t.d.statementTimeout {
-		return nil
+	for _, statement := range t.d.unhurried {
+		if _, err := t.exec(statement); err != nil {
+			return err
+		}
 	}
-	_, err := t.exec("SET LOCAL statement_timeout = 0")
-	return err
+	return nil
 }
 
 func (t *tx) snapshotEntries(key flashsale.Key, f func(part *flashsale.LoadPart) error) error {

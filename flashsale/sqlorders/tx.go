@@ -3,7 +3,9 @@ package sqlorders
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -88,6 +90,11 @@ func (o *Orders) snapshot(ctx context.Context, method string, f func(t *tx) erro
 		return o.failed(waiting, method, err)
 	}
 	defer func() { _ = conn.Close() }() // it goes back to the pool
+	hurry, err := o.unhurry(waiting, conn)
+	if err != nil {
+		return o.failed(waiting, method, err)
+	}
+	defer hurry()
 	options := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 	if o.d.clock == "" { // SQLite's transactions are all of one moment
 		options = nil
@@ -96,6 +103,27 @@ func (o *Orders) snapshot(ctx context.Context, method string, f func(t *tx) erro
 		return o.failed(ctx, method, err)
 	}
 	return nil
+}
+
+// unhurry lets transactions of a connection stand still for snapshotIdle, where that is said of a connection, until it gets its bound back.
+func (o *Orders) unhurry(ctx context.Context, conn *sql.Conn) (hurry func(), err error) {
+	if o.d.standing == "" {
+		return func() {}, nil
+	}
+	set := func(ctx context.Context, d time.Duration) error {
+		_, err := conn.ExecContext(ctx, fmt.Sprintf(o.d.standing, wholeSeconds(d)))
+		return err
+	}
+	if err := set(ctx, snapshotIdle); err != nil {
+		return nil, err
+	}
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.cfg.Timeout)
+		defer cancel()
+		if err := set(ctx, o.cfg.Timeout); err != nil {
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // the pool forgets it
+		}
+	}, nil
 }
 
 // read runs f, which is one statement, without a transaction around it.
