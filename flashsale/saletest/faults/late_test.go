@@ -67,10 +67,12 @@ func (s *sale) stop(x *slot) {
 	s.t.Helper()
 	soon := time.Now().Add(time.Second)
 	s.await("the instance stands still", func() error {
-		if time.Now().After(soon) {
-			return x.process.Pause()
+		err := standsStill(x.process.PID())
+		if err == nil || time.Now().Before(soon) {
+			return err
 		}
-		return standsStill(x.process.PID())
+		s.arm(x, nil) // or it would stop again when it has gone on
+		return x.process.Pause()
 	})
 }
 

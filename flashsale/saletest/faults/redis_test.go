@@ -35,7 +35,7 @@ func TestRedisFailedOver(t *testing.T) {
 		}
 		return nil
 	})
-	last := s.offset(old)
+	last := s.offset(old, "master_repl_offset")
 	old.Kill()
 	for _, node := range group.Nodes {
 		if node != old {
@@ -45,7 +45,11 @@ func TestRedisFailedOver(t *testing.T) {
 	now, err := group.AwaitFailover(old, patience)
 	s.check(err)
 	s.reloaded(epoch)
-	s.t.Logf("the primary was at offset %d, the one that followed it is at %d", last, s.offset(now))
+	if from := s.offset(now, "second_repl_offset"); from >= last {
+		t.Fatalf("nothing was lost: the primary had written %d bytes, and the one that followed it went on from %d", last, from)
+	} else {
+		t.Logf("%d bytes of what the primary had confirmed are lost", last-from)
+	}
 	s.goesOn()
 	s.check(old.Restart(testservers.KeepData))
 	s.check(group.AwaitHealthy(patience))
@@ -54,12 +58,12 @@ func TestRedisFailedOver(t *testing.T) {
 	s.finish()
 }
 
-// offset is how much a primary has written.
-func (s *sale) offset(node *testservers.RedisServer) int64 {
+// offset is how much a primary has written, or with how much of another one's it began.
+func (s *sale) offset(node *testservers.RedisServer, field string) int64 {
 	s.t.Helper()
 	fields, err := node.Info("replication")
 	s.check(err)
-	n, err := strconv.ParseInt(fields["master_repl_offset"], 10, 64)
+	n, err := strconv.ParseInt(fields[field], 10, 64)
 	s.check(err)
 	return n
 }
