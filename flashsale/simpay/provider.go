@@ -100,7 +100,7 @@ func (p *Provider) Create(ctx context.Context, in *flashsale.Intent) (*flashsale
 			return pay, nil
 		}
 		if !p.makeRoom(now) {
-			return nil, errorf(flashsale.CodeUnavailable, "this provider keeps %d payments, and none of them is old enough to be forgotten", p.cfg.MaxPayments)
+			return nil, p.full()
 		}
 		pay := &payment{intent: *in, took: in.Amount, currency: in.Currency, createdAt: now}
 		p.payments[in.Key] = pay

@@ -1,0 +1,75 @@
+package app
+
+import (
+	_ "embed"
+	"html/template"
+	"net/http"
+	"strconv"
+
+	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/simpay"
+	"github.com/headgate-io/headgate/middleware/httpverdict"
+)
+
+//go:embed salepay.html
+var payHTML string
+
+// payPages is the page of the simulated provider, on which a person pays or lets it fail: GET shows it, POST with outcome captured or
+// failed does that.
+type payPages struct {
+	provider *simpay.Provider
+	page     *template.Template
+}
+
+func newPayPages(provider *simpay.Provider) http.Handler {
+	p := &payPages{provider: provider, page: template.Must(template.New("pay").Parse(payHTML))}
+	return http.NewCrossOriginProtection().Handler(p)
+}
+
+// payView is what the page shows.
+type payView struct {
+	Lang, Amount, Currency, OrderID, Status string
+	Chinese, Open                           bool
+}
+
+// ServeHTTP shows where a payment stands, after doing to it what was asked.
+func (p *payPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	status := http.StatusOK
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+	case http.MethodPost:
+		r.Body = http.MaxBytesReader(w, r.Body, 4096)
+		status = payStatus(p.provider.Pay(intentOf(r.URL.Path), flashsale.PayStatus(r.PostFormValue("outcome"))))
+	default:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		status = http.StatusMethodNotAllowed
+	}
+	record, known := p.provider.Record(intentOf(r.URL.Path))
+	if !known {
+		status = http.StatusNotFound
+	}
+	lang := httpverdict.Language(r.Header)
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Language", lang)
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = p.page.Execute(w, &payView{ // a client that has gone away needs no page
+		Lang: lang, Chinese: lang == httpverdict.Chinese, Amount: strconv.FormatInt(record.Intent.Amount, 10), Currency: record.Intent.Currency,
+		OrderID: record.Intent.OrderID, Status: string(record.Status), Open: record.Status == flashsale.PayOpen,
+	})
+}
+
+// payStatus is the status of the answer to who pays.
+func payStatus(err error) int {
+	switch flashsale.CodeOf(err) {
+	case "":
+		return http.StatusOK
+	case flashsale.CodeInvalidArgument:
+		return http.StatusBadRequest
+	case flashsale.CodeUnknownPayment:
+		return http.StatusNotFound
+	}
+	return http.StatusConflict
+}

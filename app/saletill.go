@@ -1,0 +1,125 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/simpay"
+)
+
+// till is who takes the money.
+type till struct {
+	payments flashsale.Payments // nil if nothing can be paid
+	// simulated is the provider in this process, and pages is where its shoppers pay; nil if it is another.
+	simulated *simpay.Provider
+	pages     http.Handler
+	// webhook takes the messages of the provider in this process.
+	webhook func(ctx context.Context, header map[string][]string, body []byte) error
+}
+
+// checkPay refuses a way to pay that there is not.
+func (c *SaleConfig) checkPay() error {
+	switch {
+	case c.Pay == PaySimulated, c.Pay == PayNone:
+		return nil
+	case c.Pay == "":
+		return usagef("sale: nobody says who takes the money; write --pay with the URL of a payment service, --pay %s, with which no money moves, or --pay %s",
+			PaySimulated, PayNone)
+	}
+	return usagef("sale: --pay is neither %s nor %s", PaySimulated, PayNone)
+}
+
+// shownPay is the way to pay without what could be a password.
+func (c *SaleConfig) shownPay() string {
+	if u, err := url.Parse(c.Pay); err == nil && u.Host != "" {
+		return u.Scheme + "://" + u.Host
+	}
+	return c.Pay
+}
+
+// openTill makes the way to pay. Nothing is asked of a payment service yet.
+func (s *sale) openTill(ctx context.Context) (*till, error) {
+	t := &till{}
+	if s.cfg.Pay == PaySimulated {
+		return t, s.simulate(ctx, t)
+	}
+	return t, nil
+}
+
+// simulate makes a provider in this process. It goes on with the payments that the database knows of: so those of before a restart can
+// still be paid, voided and refunded.
+func (s *sale) simulate(ctx context.Context, t *till) error {
+	cfg := simpay.Config{URL: payPath, Deliver: func(ctx context.Context, header http.Header, body []byte) error { return t.webhook(ctx, header, body) }}
+	if s.cfg.PaySecret != "" {
+		cfg.Secrets = [][]byte{[]byte(s.cfg.PaySecret)}
+	}
+	t.simulated = simpay.New(cfg)
+	t.payments, t.pages = t.simulated, newPayPages(t.simulated)
+	return adopt(ctx, s.stores.orders, t.simulated)
+}
+
+// run runs the provider in this process until ctx ends.
+func (t *till) run(ctx context.Context) error {
+	if t.simulated == nil {
+		return nil
+	}
+	return t.simulated.Run(ctx)
+}
+
+// Of old payments a simulated provider takes up those that the match looks at, and all to which something is owed.
+const (
+	adoptSince = 48 * time.Hour
+	adoptPage  = 500
+)
+
+func adopt(ctx context.Context, book flashsale.PaymentBook, provider *simpay.Provider) error {
+	since := time.Now().Add(-adoptSince)
+	pages := []func(cursor string) ([]flashsale.Payment, string, error){
+		func(cursor string) ([]flashsale.Payment, string, error) { return book.PaymentsSince(ctx, since, cursor, adoptPage) },
+	}
+	for _, state := range []flashsale.PaymentState{flashsale.PaymentLive, flashsale.PaymentCaptured, flashsale.PaymentRefunding} {
+		pages = append(pages, func(cursor string) ([]flashsale.Payment, string, error) {
+			return book.OpenPayments(ctx, state, 0, cursor, adoptPage)
+		})
+	}
+	for _, page := range pages {
+		for cursor, more := "", true; more; more = cursor != "" {
+			payments, next, err := page(cursor)
+			if err != nil {
+				return err
+			}
+			for i := range payments {
+				if err := adoptOne(provider, &payments[i]); err != nil {
+					return err
+				}
+			}
+			cursor = next
+		}
+	}
+	return nil
+}
+
+func adoptOne(provider *simpay.Provider, p *flashsale.Payment) error {
+	status := flashsale.PayOpen
+	switch p.State {
+	case flashsale.PaymentCaptured, flashsale.PaymentRefunding:
+		status = flashsale.PayCaptured
+	case flashsale.PaymentVoid:
+		status = flashsale.PayVoid
+	case flashsale.PaymentFailed:
+		status = flashsale.PayFailed
+	case flashsale.PaymentRefunded:
+		status = flashsale.PayRefunded
+	}
+	in := flashsale.Intent{Key: p.IntentKey, Amount: p.Amount, Currency: p.Currency, OrderID: flashsale.OrderID(p.RID)}
+	return provider.Adopt(in, status, p.ChangedAt)
+}
+
+// payPath is where shoppers of the simulated provider pay: beside the sales, so that the rules for them hold here too.
+const payPath = "/_headgate/sales/~/pay/"
+
+func intentOf(path string) string { return strings.TrimPrefix(path, payPath) }
