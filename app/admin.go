@@ -16,10 +16,32 @@ import (
 )
 
 // Health is what the admin listener says of the process.
-type Health struct{ ready atomic.Bool }
+type Health struct{ state atomic.Int32 }
+
+// The states of Health; it begins with draining, which nothing follows once the process drains.
+const (
+	draining int32 = iota
+	starting
+	ready
+)
 
 // SetReady tells whether new requests are welcome.
-func (h *Health) SetReady(ready bool) { h.ready.Store(ready) }
+func (h *Health) SetReady(welcome bool) {
+	if welcome {
+		h.state.Store(ready)
+		return
+	}
+	h.state.Store(draining)
+}
+
+// SetStarting tells that new requests will be welcome, unless SetReady says that they are not: see started.
+func (h *Health) SetStarting() { h.state.Store(starting) }
+
+// started tells that new requests are welcome now, if they were to be.
+func (h *Health) started() { h.state.CompareAndSwap(starting, ready) }
+
+// Ready tells whether they are.
+func (h *Health) Ready() bool { return h.state.Load() == ready }
 
 // adminConfig says what an admin listener shows, and to whom.
 type adminConfig struct {
@@ -79,11 +101,14 @@ func newAdminServer(cfg adminConfig) *http.Server {
 }
 
 func (a *admin) ready(w http.ResponseWriter, _ *http.Request) {
-	if !a.health.ready.Load() {
+	switch a.health.state.Load() {
+	case ready:
+		answer(w, http.StatusOK, "ready")
+	case starting:
+		answer(w, http.StatusServiceUnavailable, "starting")
+	default:
 		answer(w, http.StatusServiceUnavailable, "draining")
-		return
 	}
-	answer(w, http.StatusOK, "ready")
 }
 
 // guarded turns away a browser that asks for a page of another origin, which says so in Origin.

@@ -182,6 +182,11 @@ func (g *Guard) Decide(ctx context.Context, r *httpverdict.Request) *httpverdict
 // Needs returns what the policy in force asks of the front.
 func (g *Guard) Needs() []httpverdict.Need { return g.live.Load().engine.Needs() }
 
+// Value returns the value that a dimension of the policy in force has of a request; see [policy.Engine.Value].
+func (g *Guard) Value(ctx context.Context, r *httpverdict.Request, dimension string) (string, bool) {
+	return g.live.Load().engine.Value(ctx, r, dimension)
+}
+
 // Policy returns the policy in force.
 func (g *Guard) Policy() *policy.Policy { return g.live.Load().engine.Policy() }
 

@@ -66,6 +66,8 @@ type sale struct {
 	guard    func() *Guard
 	tickets  func() headgate.Limiter
 	observer engine.Observer
+	// sharedStore tells that limits are counted in the Redis that holds the stock.
+	sharedStore bool
 
 	stores  saleStores
 	retried atomic.Pointer[engine.Engine] // who is told that the database has repeated something
@@ -97,6 +99,11 @@ func newSale(cfg SaleConfig, log *slog.Logger) (*sale, error) {
 	if err := checkRelay(cfg.Relay); err != nil {
 		return nil, err
 	}
+	for _, origin := range cfg.Origins {
+		if err := http.NewCrossOriginProtection().AddTrustedOrigin(origin); err != nil || origin == "null" {
+			return nil, usagef("sale: %q is no origin; write one such as https://shop.example.com", origin)
+		}
+	}
 	keys, err := parseSaleKeys(cfg.Keys)
 	switch {
 	case err != nil:
@@ -107,6 +114,23 @@ func newSale(cfg SaleConfig, log *slog.Logger) (*sale, error) {
 	}
 	s.keys = keys
 	return s, nil
+}
+
+// announce says in a line what is sold with, and warns of what must not be so where money is to move.
+func (s *sale) announce() {
+	s.log.Info("headgate sells", s.attrs()...)
+	switch s.cfg.Pay {
+	case PaySimulated:
+		s.log.Warn("payments are SIMULATED: no money moves, and anybody who has a reservation can say that it is paid; this is for trying things out")
+		if !s.cfg.sqlite() {
+			s.log.Warn("simulated payments are those of one process; run no second one on this database")
+		}
+	case PayNone:
+		s.log.Warn("nothing can be paid: what is reserved expires")
+	}
+	if s.sharedStore {
+		s.log.Warn("limits are counted in the Redis that holds the stock; keys of an attacker can fill its memory, and then nothing can be sold: give the stock a Redis of its own")
+	}
 }
 
 // checkPolicy refuses a policy that cannot say who somebody is.

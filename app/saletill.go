@@ -79,7 +79,9 @@ const (
 func adopt(ctx context.Context, book flashsale.PaymentBook, provider *simpay.Provider) error {
 	since := time.Now().Add(-adoptSince)
 	pages := []func(cursor string) ([]flashsale.Payment, string, error){
-		func(cursor string) ([]flashsale.Payment, string, error) { return book.PaymentsSince(ctx, since, cursor, adoptPage) },
+		func(cursor string) ([]flashsale.Payment, string, error) {
+			return book.PaymentsSince(ctx, since, cursor, adoptPage)
+		},
 	}
 	for _, state := range []flashsale.PaymentState{flashsale.PaymentLive, flashsale.PaymentCaptured, flashsale.PaymentRefunding} {
 		pages = append(pages, func(cursor string) ([]flashsale.Payment, string, error) {

@@ -14,17 +14,19 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/gateway"
 	"github.com/headgate-io/headgate/policy"
 	"github.com/headgate-io/headgate/resilience"
 	"github.com/headgate-io/headgate/source/filesource"
 )
 
-// ServeConfig says what to guard and how. Policy, Upstream and Listen have no default.
+// ServeConfig says what to guard and how. Policy, Listen, and Upstreams unless there is a Sale, have no default.
 type ServeConfig struct {
 	// Policy is the file with the policy.
 	Policy string
-	// Upstreams are the servers of the service that is guarded, each as gateway.Config takes it.
+	// Upstreams are the servers of the service that is guarded, each as gateway.Config takes it. With none, and a Sale, the sale is all
+	// that there is.
 	Upstreams []string
 	// HealthPath is asked of a server that was ejected, whether it works again; "" has a connection made.
 	HealthPath string
@@ -47,6 +49,8 @@ type ServeConfig struct {
 	Instances int
 	// Reload gets signals that ask to load the policy again, whether or not it seems to have changed; nil never does.
 	Reload <-chan os.Signal
+	// Sale says how flash sales are run beside the gate; nil for none.
+	Sale *SaleConfig
 	// Admin is the address of the admin listener; "" for none. Beyond loopback it needs AdminToken; on loopback one is
 	// generated where there is none, and lies in a file of mode 0600 while the process lives: in AdminTokenFile, by default
 	// admin-PORT.token (admin-ADDRESS-PORT.token where that is not 127.0.0.1) in $XDG_RUNTIME_DIR/headgate, or in headgate-UID of the folder for temporary files.
@@ -96,6 +100,7 @@ type service struct {
 	overload *resilience.Overload
 	metrics  *serviceMetrics
 	reloader *reloader
+	sale     *sale // nil if nothing is sold here
 	gateway  *gateway.Gateway
 	server   *gateway.Server
 	tls      *tls.Config // nil for HTTP
@@ -115,6 +120,9 @@ func (s *service) build(ctx context.Context) error {
 	s.reloader = &reloader{source: filesource.New(s.cfg.Policy), check: s.check, asked: s.cfg.Reload, log: s.cfg.Log}
 	first, err := s.reloader.first(ctx)
 	if err != nil {
+		return err
+	}
+	if err := s.buildSale(first.policy); err != nil {
 		return err
 	}
 	if err := s.loadTLS(); err != nil {
@@ -145,14 +153,40 @@ func (s *service) build(ctx context.Context) error {
 		return err
 	}
 	s.closers = append(s.closers, s.reloader.guard.Close)
+	if s.sale != nil {
+		if err := s.sale.begin(ctx); err != nil {
+			return err
+		}
+	}
 	s.awaitFleet(ctx)
 	return s.buildGateway()
+}
+
+// buildSale makes the sale, if there is one, without reaching its stores.
+func (s *service) buildSale(p *policy.Policy) (err error) {
+	if s.cfg.Sale == nil {
+		return nil
+	}
+	if s.sale, err = newSale(*s.cfg.Sale, s.cfg.Log); err != nil {
+		return err
+	}
+	s.sale.guard = func() *Guard { return s.reloader.guard }
+	s.sale.tickets = func() headgate.Limiter { return s.store }
+	s.sale.sharedStore = s.cfg.Store.URL.sameRedis(s.cfg.Sale.Store)
+	s.sales = http.HandlerFunc(s.sale.serveAdmin)
+	s.closers = append(s.closers, s.sale.close)
+	return s.sale.checkPolicy(p)
 }
 
 // check refuses a policy that cannot take the place of the one in force.
 func (s *service) check(e *policy.Engine) error {
 	if s.cfg.ProxyProtocol {
 		if err := checkProxyProtocol(e.Policy()); err != nil {
+			return err
+		}
+	}
+	if s.sale != nil {
+		if err := s.sale.checkPolicy(e.Policy()); err != nil {
 			return err
 		}
 	}
@@ -174,7 +208,12 @@ func (s *service) buildGateway() (err error) {
 	if s.cfg.Adaptive {
 		adaptive = new(gateway.Adaptive)
 	}
+	var reserved http.Handler
+	if s.sale != nil {
+		reserved = s.sale
+	}
 	s.gateway, err = gateway.New(gateway.Config{
+		Reserved: reserved,
 		Ejection: gateway.Ejection{HealthPath: s.cfg.HealthPath}, ResponseTimeout: s.cfg.ResponseTimeout, Adaptive: adaptive,
 		Upstreams: s.cfg.Upstreams, Decider: s.reloader.guard, Logger: s.cfg.Log, AccessLog: s.cfg.AccessLog,
 		Observe: s.metrics.request,
@@ -267,14 +306,19 @@ func (s *service) close() error {
 func (s *service) run(ctx context.Context) error {
 	s.announce()
 	group, ctx := errgroup.WithContext(ctx)
-	s.health.SetReady(true)
+	drained := make(chan struct{})
+	if s.sale == nil {
+		s.health.SetReady(true)
+	} else {
+		s.health.SetStarting()
+		group.Go(func() error { return s.sale.run(ctx, drained, s.health.started) })
+	}
 	group.Go(func() error {
 		<-ctx.Done()
 		s.health.SetReady(false)
 		s.cfg.Log.Info("stopping: no new connections, requests under way may end", "within", s.cfg.Drain.String()) // in JSON a duration would be a number without a unit
 		return nil
 	})
-	drained := make(chan struct{})
 	if s.admin != nil {
 		group.Go(func() error { return s.runAdmin(ctx, drained) })
 	}
@@ -352,6 +396,13 @@ func (s *service) announce() {
 	if s.tokenFile != "" {
 		attrs = append(attrs, "admin_token_file", s.tokenFile)
 	}
-	s.cfg.Log.Info("headgate guards "+strings.Join(s.cfg.Upstreams, ", "), attrs...)
+	guarded := strings.Join(s.cfg.Upstreams, ", ")
+	if guarded == "" {
+		guarded = "its sale"
+	}
+	s.cfg.Log.Info("headgate guards "+guarded, attrs...)
+	if s.sale != nil {
+		s.sale.announce()
+	}
 	s.reloader.warn()
 }

@@ -24,6 +24,8 @@ type Status struct {
 	Level     LevelStatus     `json:"level"`
 	Overload  OverloadStatus  `json:"overload"`
 	Gateway   GatewayStatus   `json:"gateway"`
+	// Sale is of a process that runs sales only.
+	Sale *SaleStatus `json:"sale,omitempty"`
 }
 
 // ProcessStatus is of the process.
@@ -195,7 +197,7 @@ func (s *service) status() Status {
 	stats := s.gateway.Stats()
 	now := Status{
 		Process: ProcessStatus{
-			Version: s.cfg.Version, Started: s.started.UTC(), UptimeSeconds: time.Since(s.started).Seconds(), Ready: s.health.ready.Load(),
+			Version: s.cfg.Version, Started: s.started.UTC(), UptimeSeconds: time.Since(s.started).Seconds(), Ready: s.health.Ready(),
 		},
 		Policy:   s.reloader.Status(),
 		Store:    StoreStatus{Name: s.store.Name, Remote: s.store.Remote, Reached: s.store.Reached(), Lost: s.store.Lost()},
@@ -208,6 +210,9 @@ func (s *service) status() Status {
 	}
 	now.Gateway.Listener.ProxyProtocol = s.cfg.ProxyProtocol
 	s.reloader.guard.addStatus(&now)
+	if s.sale != nil {
+		now.Sale = s.sale.status()
+	}
 	if s.admin != nil {
 		of := listenerStatus(s.admin, false)
 		now.Process.Admin = &of

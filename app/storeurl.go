@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,6 +46,11 @@ func storeError(what string, err error) error {
 		return fmt.Errorf("%s: %s", what, text)
 	}
 	return usagef("%s: %s", what, strings.TrimSuffix(text, ": "+redisstore.ErrConfig.Error()))
+}
+
+// sameRedis tells whether two stores name the same Redis, whatever the database in it: its memory is one.
+func (u StoreURL) sameRedis(v StoreURL) bool {
+	return u.redis != nil && v.redis != nil && u.redis.Master == v.redis.Master && slices.Equal(u.redis.Addrs, v.redis.Addrs)
 }
 
 // String returns the store without its passwords.
