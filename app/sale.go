@@ -15,7 +15,6 @@ import (
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/engine"
-	"github.com/headgate-io/headgate/flashsale/saleadmin"
 	"github.com/headgate-io/headgate/flashsale/salehttp"
 	"github.com/headgate-io/headgate/policy"
 )
@@ -197,16 +196,11 @@ func (s *sale) compose(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if l.admin, err = saleadmin.New(saleadmin.Config{Sales: l.engine, Actor: AdminActor, Logger: s.log}); err != nil {
-		return err
-	}
+	l.admin = http.NotFoundHandler() // REPLACE
 	s.retried.Store(l.engine)
 	s.live.Store(l)
 	return nil
 }
-
-// reachEvery is the time between attempts to reach stores that are away.
-const reachEvery = time.Second
 
 // reach waits until the stores have been reached; it reports false if ctx has ended before.
 func (s *sale) reach(ctx context.Context) bool {

@@ -17,6 +17,7 @@ import (
 type serving struct {
 	cfg                             app.ServeConfig
 	store, namespace, format, level string
+	sale                            saleFlags
 	access                          bool
 }
 
@@ -31,9 +32,14 @@ func newServe(std streams) *cobra.Command {
 			"The token of the admin listener comes from HEADGATE_ADMIN_TOKEN, or from the file that HEADGATE_ADMIN_TOKEN_FILE\n" +
 			"names; on loopback one is generated where there is none, and the log says in which file it lies.\n" +
 			"HEADGATE_ADMIN_TOKENS names a file of further tokens, each with its role; headgate admin token makes one. The key\n" +
-			"that signs the marks of on_deny: mark comes from HEADGATE_MARK_KEY or HEADGATE_MARK_KEY_FILE.",
+			"that signs the marks of on_deny: mark comes from HEADGATE_MARK_KEY or HEADGATE_MARK_KEY_FILE.\n" +
+			"With --sale it runs flash sales under /_headgate/sales/, and needs no --upstream. The keys of order tokens come from\n" +
+			"HEADGATE_SALE_KEYS or HEADGATE_SALE_KEYS_FILE, the secret of the payment service from HEADGATE_PAY_SECRET or\n" +
+			"HEADGATE_PAY_SECRET_FILE; --db and --sale-store, which hold passwords, can be files too: HEADGATE_DB_FILE,\n" +
+			"HEADGATE_SALE_STORE_FILE.",
 		Example: "  headgate serve --policy examples/shop/policy.yaml --upstream http://127.0.0.1:9000\n" +
-			"  headgate serve --policy policy.yaml --upstream http://app:9000 --store redis://redis:6379 --listen :80",
+			"  headgate serve --policy policy.yaml --upstream http://app:9000 --store redis://redis:6379 --listen :80\n" +
+			"  headgate serve --policy examples/sale/policy.yaml --sale --db sqlite:sale.db --pay simulated --admin 127.0.0.1:9090",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context(), std) },
 	}
@@ -46,11 +52,12 @@ func newServe(std streams) *cobra.Command {
 	flags.StringVar(&s.store, "store", "memory", "where limits are counted: "+app.StoreForms)
 	flags.StringVar(&s.namespace, "namespace", "", "keeps users of one Redis apart (default "+app.DefaultNamespace+")")
 	flags.IntVar(&s.cfg.Instances, "instances", 1, "how many processes share the store, as long as it cannot say so: what limits are divided by when this one starts without it")
+	s.sale.add(flags)
 	flags.StringVar(&s.cfg.Listen, "listen", ":8080", "address of the gateway")
 	flags.StringVar(&s.cfg.TLSCert, "tls-cert", "", "file with the certificate, to serve HTTPS")
 	flags.StringVar(&s.cfg.TLSKey, "tls-key", "", "file with the key of the certificate")
 	flags.BoolVar(&s.cfg.ProxyProtocol, "proxy-protocol", false, "take the client's address from the PROXY protocol of the policy's trusted proxies")
-	flags.StringVar(&s.cfg.Admin, "admin", "", "address of /healthz, /readyz, /status, /levels and /metrics, such as 127.0.0.1:9090 (default none)")
+	flags.StringVar(&s.cfg.Admin, "admin", "", "address of /healthz, /readyz, /status, /levels, /metrics and /sales, such as 127.0.0.1:9090 (default none)")
 	flags.StringVar(&s.cfg.AdminTokenFile, "write-admin-token", "", "file to write a generated admin token to (default one in the user's runtime folder)")
 	flags.DurationVar(&s.cfg.Drain, "drain", app.DefaultDrain, "how long requests under way may take to end when stopping")
 	flags.StringVar(&s.format, "log-format", "text", "text or json")
@@ -64,7 +71,7 @@ func (s *serving) run(ctx context.Context, std streams) error {
 	switch {
 	case cfg.Policy == "":
 		return usagef("--policy is missing; see headgate serve --help")
-	case len(cfg.Upstreams) == 0:
+	case len(cfg.Upstreams) == 0 && !s.sale.on:
 		return usagef("--upstream is missing; see headgate serve --help")
 	}
 	handler, err := logHandler(std, s.format, s.level)
@@ -83,6 +90,9 @@ func (s *serving) run(ctx context.Context, std streams) error {
 		return err
 	}
 	if cfg.Store, err = storeConfig(s.store, s.namespace); err != nil {
+		return err
+	}
+	if cfg.Sale, err = s.sale.config(cfg.Store); err != nil {
 		return err
 	}
 	if cfg.Drain <= 0 {
