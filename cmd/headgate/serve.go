@@ -68,6 +68,9 @@ func newServe(std streams) *cobra.Command {
 
 func (s *serving) run(ctx context.Context, std streams) error {
 	cfg := &s.cfg
+	if err := s.sale.stray(); err != nil {
+		return err
+	}
 	switch {
 	case cfg.Policy == "":
 		return usagef("--policy is missing; see headgate serve --help")

@@ -31,14 +31,19 @@ func saleOnly() []string {
 	return []string{"db", "sale-store", "pay", "sale-user", "sale-device", "sale-origin", "relay"}
 }
 
+// stray says which flag there is in vain.
+func (f *saleFlags) stray() error {
+	for _, name := range saleOnly() {
+		if !f.on && f.flags.Changed(name) {
+			return usagef("--%s is about sales, and --sale is missing", name)
+		}
+	}
+	return nil
+}
+
 // config returns what the flags and the environment say, nil without --sale.
 func (f *saleFlags) config(limits app.StoreConfig) (*app.SaleConfig, error) {
 	if !f.on {
-		for _, name := range saleOnly() {
-			if f.flags.Changed(name) {
-				return nil, usagef("--%s is about sales, and --sale is missing", name)
-			}
-		}
 		return nil, nil
 	}
 	c := f.cfg

@@ -89,9 +89,23 @@ func replyError(text string) *flashsale.Error {
 // connectError says why there is no connection. The client's errors have no password in them.
 func connectError(err error) *flashsale.Error {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
-		return replyError(reply.Error())
+		f := replyError(reply.Error())
+		if f.Err != nil && refused(f.Err.Error()) {
+			f.Code = flashsale.CodeInvalidArgument // asking again does not help
+		}
+		return f
 	}
 	return failf(flashsale.CodeUnavailable, plain(err), "cannot connect")
+}
+
+// refused tells whether Redis does not let somebody in: it does so until the user or the password is another one.
+func refused(text string) bool {
+	for _, word := range []string{"NOAUTH ", "WRONGPASS ", "NOPERM "} {
+		if strings.HasPrefix(text, word) {
+			return true
+		}
+	}
+	return false
 }
 
 func closedError() *flashsale.Error {

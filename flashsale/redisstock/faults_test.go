@@ -127,7 +127,7 @@ func TestOutOfMemory(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	srv := testservers.Redis(t, testservers.ACL("seller", "secret-word"))
 	_, err := redisstock.New(t.Context(), redisstock.Config{Addrs: []string{srv.Addr()}, Username: "seller", Password: "another-word"})
-	failsWith(t, err, flashsale.CodeUnavailable, "the user name or the password is wrong")
+	failsWith(t, err, flashsale.CodeInvalidArgument, "the user name or the password is wrong")
 	if strings.Contains(err.Error(), "another-word") {
 		t.Errorf("the password is in the error: %v", err)
 	}
