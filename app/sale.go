@@ -15,6 +15,7 @@ import (
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/engine"
+	"github.com/headgate-io/headgate/flashsale/saleadmin"
 	"github.com/headgate-io/headgate/flashsale/salehttp"
 	"github.com/headgate-io/headgate/policy"
 )
@@ -196,7 +197,9 @@ func (s *sale) compose(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	l.admin = http.NotFoundHandler() // REPLACE
+	if l.admin, err = saleadmin.New(saleadmin.Config{Sales: l.engine, Actor: AdminActor, Logger: s.log}); err != nil {
+		return err
+	}
 	s.retried.Store(l.engine)
 	s.live.Store(l)
 	return nil

@@ -140,6 +140,9 @@ func (s *service) build(ctx context.Context) error {
 	if s.metrics, err = newServiceMetrics(s); err != nil {
 		return err
 	}
+	if s.sale != nil {
+		s.sale.observer = s.metrics.Sale()
+	}
 	s.overload = resilience.NewOverload(resilience.OverloadConfig{Observer: s.metrics.Resilience(), Logger: s.cfg.Log})
 	s.closers = append(s.closers, s.overload.Close)
 	s.cfg.Store.Log, s.cfg.Store.MayBeAway, s.cfg.Store.Watch = s.cfg.Log, true, s.metrics.storeWatch(s.cfg.Store.URL.redis != nil)
