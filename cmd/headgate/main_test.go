@@ -174,6 +174,14 @@ func TestMessages(t *testing.T) {
 		"serve-short-mark-key":  {args: serve(), env: []string{"HEADGATE_MARK_KEY=hunter2"}},
 		"serve-short-token":     {args: serve(), env: []string{"HEADGATE_ADMIN_TOKEN=hunter2"}},
 		"serve-spaced-token":    {args: serve(), env: []string{"HEADGATE_ADMIN_TOKEN=hunter2 hunter2 hunter2"}},
+		"serve-sale-stray":      {args: []string{"serve", "--policy", "good.yaml", "--db", "sqlite:sale.db"}},
+		"serve-sale-nothing":    {args: []string{"serve", "--policy", "good.yaml", "--sale"}},
+		"serve-sale-memory":     {args: serve("--sale", "--db", "postgres://me:hunter2@db/shop", "--pay", "none")},
+		"serve-sale-keys":       {args: serve("--sale", "--db", "postgres://me:hunter2@db/shop", "--pay", "none", "--sale-store", "redis://:hunter2@stock:6379")},
+		"serve-sale-bad-keys":   {args: serve("--sale", "--db", "sqlite:sale.db", "--pay", "none"), env: []string{"HEADGATE_SALE_KEYS=hunter2"}},
+		"serve-sale-user":       {args: serve("--sale", "--db", "sqlite:sale.db", "--pay", "none", "--sale-user", "ip")},
+		"serve-sale-bad-store":  {args: serve("--sale", "--db", "sqlite:sale.db", "--pay", "none", "--sale-store", "redis://me:hunter2@h:port")},
+		"serve-sale-bad-pay":    {args: serve("--sale", "--db", "sqlite:sale.db", "--pay", "hunter2")},
 		"serve-environment-bad": {args: serve(), env: []string{"HEADGATE_STORE=redis://:hunter2@"}},
 	} {
 		t.Run(name, func(t *testing.T) {
