@@ -406,6 +406,9 @@ func (s *service) announce() {
 	s.cfg.Log.Info("headgate guards "+guarded, attrs...)
 	if s.sale != nil {
 		s.sale.announce()
+		if s.admin == nil {
+			s.cfg.Log.Warn("there is no admin listener: sales are created and opened by another process, or not at all; write --admin 127.0.0.1:9090")
+		}
 	}
 	s.reloader.warn()
 }
