@@ -315,7 +315,7 @@ func TestSaleDrains(t *testing.T) {
 	}
 	req.Header.Set("X-User-Id", "ann")
 	req.Close = true
-	res, err := http.DefaultClient.Do(req)
+	res, err := (&http.Client{Timeout: time.Minute}).Do(req)
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("%v %v", res, err)
 	}

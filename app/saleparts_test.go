@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -58,7 +59,7 @@ func TestKeptSaleKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept, err := keptSaleKeys(file)
-	if err != nil || len(kept) != 1 || string(kept[0].Secret) != string(made[0].Secret) || len(kept[0].Secret) != flashsale.MinKeyBytes {
+	if err != nil || len(kept) != 1 || !bytes.Equal(kept[0].Secret, made[0].Secret) || len(kept[0].Secret) != flashsale.MinKeyBytes {
 		t.Errorf("kept %+v, %v; made %+v", kept, err, made)
 	}
 	info, err := os.Stat(file)
