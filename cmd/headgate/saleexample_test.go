@@ -43,14 +43,15 @@ func TestSaleExample(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, shell, "-c", script+"admin /spring/report\n")
-	cmd.Dir, cmd.Env = t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}
+	cmd := exec.CommandContext(ctx, shell, "-c", script)
+	cmd.Dir = t.TempDir()
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "XDG_RUNTIME_DIR=" + t.TempDir(), "HEADGATE_ADMIN_URL=http://" + admin}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Second
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%v", err)
 	}
-	for _, want := range []string{`"findings":[]`, `"state":"done"`, `"status":"open"`, "event: reserved", `<strong id="status">captured</strong>`, `"state":"confirmed"`, `"ok":true`} {
+	for _, want := range []string{`"status":"open"`, "event: reserved", `<strong id="status">captured</strong>`, `"state":"confirmed"`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("nothing says %s", want)
 		}
