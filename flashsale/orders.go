@@ -33,6 +33,11 @@ type Sales interface {
 	SKU(ctx context.Context, key Key) (*SKUState, error)
 	// SKUs are all skus of all sales that are not closed and quiet for longer than Retention.
 	SKUs(ctx context.Context) ([]SKUState, error)
+	// Retirable lists skus that SKUs does not list any more and that are not retired, quiet for the longest time first.
+	Retirable(ctx context.Context, limit int) ([]SKUState, error)
+	// Retire notes that the Stock has nothing of a key in this epoch any more. CodeStaleEpoch if the sku has another one meanwhile;
+	// CodeInvalidState if SKUs lists it. A rebuild undoes it, since it has a later epoch.
+	Retire(ctx context.Context, key Key, epoch int64) error
 }
 
 // Decisions are the transitions of reservations.

@@ -129,6 +129,8 @@ type SKUState struct {
 	// Epoch names the generation of the Stock's keys; Rebuilding tells that they are not there yet.
 	Epoch      int64
 	Rebuilding bool
+	// Retired tells that the keys of this epoch were removed for good: the sku is closed, and has been quiet for longer than Retention.
+	Retired bool
 	// StoreRun is the run of the Stock (see StockView) that the keys of this epoch were loaded into.
 	StoreRun string
 	// Seq is the highest sequence number of the Stock that was stored with a batch of this epoch.

@@ -164,6 +164,9 @@ type Loader interface {
 	Load(ctx context.Context, key Key, epoch int64, part *LoadPart) error
 	// Drop removes what there is of an older epoch.
 	Drop(ctx context.Context, key Key, epoch, older int64) error
+	// Remove removes all that there is of a key, its pointer and older epochs too, if this epoch is the current one or there is none:
+	// it is then as if there had never been anything. Removing nothing is fine.
+	Remove(ctx context.Context, key Key, epoch int64) error
 }
 
 // LoadPart is a part of a snapshot.

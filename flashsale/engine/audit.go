@@ -107,7 +107,7 @@ func (e *Engine) lookAt(ctx context.Context, key flashsale.Key) (*audit, error) 
 	r := a.report
 	r.Books, r.Stock = *books, a.standing.view
 	r.Still = a.standing.still && sameMoment(&a.standing.view, &after) && books.State.Epoch == after.Epoch
-	if r.UnderWay = a.standing.underWay(); r.UnderWay == "" && !r.Still {
+	if r.UnderWay = a.standing.underWay(); r.UnderWay == "" && !r.Still && !a.standing.sku.Retired {
 		r.UnderWay = "the stock has just changed"
 	}
 	if r.UnderWay == "" && books.Unsent > 0 {

@@ -42,6 +42,9 @@ func (e *Engine) pull(ctx context.Context, key flashsale.Key, consumer string) (
 		b.jobs, err = e.stock.Pull(ctx, key, epoch, consumer, e.cfg.Consumers.Batch, e.cfg.Consumers.Reclaim)
 		return err
 	})
+	if isRetired(err) {
+		err = nil // there is nothing to decide
+	}
 	return b, err
 }
 

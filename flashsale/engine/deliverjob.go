@@ -59,6 +59,9 @@ func (e *Engine) deliverKey(ctx context.Context, key flashsale.Key, events []fla
 	if err != nil || s.Rebuilding {
 		return 0, err
 	}
+	if s.Retired { // there is nothing that could follow
+		return e.markSent(ctx, s.Epoch, events)
+	}
 	ids, err := e.follow(ctx, key, s.Epoch, events)
 	if isEpoch(err) {
 		return 0, nil
@@ -70,6 +73,14 @@ func (e *Engine) deliverKey(ctx context.Context, key flashsale.Key, events []fla
 		return 0, err
 	}
 	return len(ids), nil
+}
+
+func (e *Engine) markSent(ctx context.Context, epoch int64, events []flashsale.Event) (int, error) {
+	ids := make([]int64, len(events))
+	for i := range events {
+		ids[i] = events[i].ID
+	}
+	return len(ids), e.orders.Sent(ctx, flashsale.LaneStock, epoch, ids)
 }
 
 // follow applies rows in an epoch, and returns the ids of those that the Stock has followed. Of what it does not know though SQL

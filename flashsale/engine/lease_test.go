@@ -73,6 +73,9 @@ func (b *leaseBook) breakFor(f func(holder string) error) {
 }
 
 func (b *leaseBook) SKUs(context.Context) ([]flashsale.SKUState, error) { return nil, nil }
+func (b *leaseBook) Retirable(context.Context, int) ([]flashsale.SKUState, error) {
+	return nil, nil
+}
 func (b *leaseBook) Unsent(context.Context, flashsale.Lane, time.Duration, int) ([]flashsale.Event, error) {
 	return nil, nil
 }

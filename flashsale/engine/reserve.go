@@ -116,10 +116,14 @@ func retriable(err error) bool {
 // in this process is woken.
 func (e *Engine) take(ctx context.Context, key flashsale.Key, ask *flashsale.Ask) (a flashsale.Answer, err error) {
 	once := func() error {
-		return e.inEpoch(ctx, key, func(epoch int64) (err error) {
+		err := e.inEpoch(ctx, key, func(epoch int64) (err error) {
 			a, err = e.stock.Reserve(ctx, key, epoch, ask)
 			return err
 		})
+		if isRetired(err) {
+			a, err = answerOfRetired(ask), nil
+		}
+		return err
 	}
 	lost := false
 	if err = once(); flashsale.CodeOf(err) == flashsale.CodeUnavailable && pause(ctx, e.random.jittered(repeatAfter)) {

@@ -78,6 +78,9 @@ func (e *Engine) readEntries(ctx context.Context, ids []reservationID) (map[rese
 			entries, err = e.stock.Find(ctx, key, epoch, rids)
 			return err
 		})
+		if isRetired(err) {
+			err, entries = nil, make([]flashsale.Entry, len(rids)) // it knows nobody, and SQL everybody
+		}
 		for i, rid := range rids {
 			answer := entryAnswer{err: err}
 			if err == nil && i < len(entries) {

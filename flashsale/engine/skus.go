@@ -140,6 +140,9 @@ func (e *Engine) inEpoch(ctx context.Context, key flashsale.Key, f func(epoch in
 	if err != nil {
 		return err
 	}
+	if s.Retired {
+		return retired(key)
+	}
 	err = f(s.Epoch)
 	if flashsale.CodeOf(err) != flashsale.CodeStaleEpoch {
 		return err
@@ -147,6 +150,9 @@ func (e *Engine) inEpoch(ctx context.Context, key flashsale.Key, f func(epoch in
 	was := s.Epoch
 	if s, err = e.skus.read(ctx, key); err != nil {
 		return err
+	}
+	if s.Retired {
+		return retired(key)
 	}
 	if s.Epoch == was || s.Rebuilding {
 		return rebuilding(key)

@@ -59,6 +59,8 @@ func sameMoment(a, b *flashsale.StockView) bool {
 // underWay says what is under way, "" if the key is quiescent.
 func (s *standing) underWay() string {
 	switch q := &s.view.Queue; {
+	case s.sku.Retired && s.unsent == 0 && s.open == 0:
+		return ""
 	case s.sku.Rebuilding || !s.view.Loaded || s.view.Epoch != s.sku.Epoch:
 		return "the stock is being loaded"
 	case s.view.Settings.Version < s.sku.Settings.Version:
@@ -84,7 +86,7 @@ func (s *standing) drift() *Drift {
 		Stock: Counters{s.view.Total, s.view.Available, s.view.Held, s.view.Sold},
 		SQL:   Counters{s.sku.Total, s.sku.Available(), s.sku.Reserved, s.sku.Sold},
 	}
-	if d.Stock == d.SQL || s.underWay() != "" {
+	if d.Stock == d.SQL || s.sku.Retired || s.underWay() != "" {
 		return nil
 	}
 	return d

@@ -19,7 +19,8 @@ type Config struct {
 	Now func() time.Time
 	// Rand is where the name of the run comes from. Default crypto/rand.Reader.
 	Rand io.Reader
-	// MaxKeys is how many skus there may be; there is no way to remove one. Default DefaultMaxKeys.
+	// MaxKeys is how many skus there may be. One that is closed makes room a day later, when the engine removes it. Default
+	// DefaultMaxKeys.
 	MaxKeys int
 	// MaxReservations is how many reservations of all skus together are known before no new one is accepted (CodeBusy). What SQL has is
 	// always taken. Default DefaultMaxReservations.

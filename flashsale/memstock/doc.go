@@ -12,5 +12,6 @@
 //
 // Config bounds the skus, the reservations and the dead letters. A sku's queue is bounded by its rate ([flashsale.BacklogFor]). At a bound a
 // reserve call is refused as busy, and nothing is dropped but the oldest dead letter, whose reservation the sweeper ends. A
-// reservation takes about 500 bytes, from its acceptance until it is forgotten ([flashsale.Retention] after its end).
+// reservation takes about 500 bytes, from its acceptance until it is forgotten ([flashsale.Retention] after its end). What is left of a sku
+// that is closed, such as its buyers, goes when that was quiet for as long.
 package memstock

@@ -23,7 +23,6 @@ func (s *Stock) Point(ctx context.Context, key flashsale.Key, epoch int64) ([]in
 	if err != nil {
 		return nil, err
 	}
-	u.mu.Lock()
 	defer u.mu.Unlock()
 	if epoch < u.pointer || epoch == u.pointer && u.current != nil && u.current.loaded {
 		return nil, stale(key, epoch, u.pointer)
@@ -34,16 +33,22 @@ func (s *Stock) Point(ctx context.Context, key flashsale.Key, epoch int64) ([]in
 	return u.older(), nil
 }
 
-// sku returns a key's sku, and makes it if there is none.
+// sku returns a key's sku, locked, and makes it if there is none.
 func (s *Stock) sku(key flashsale.Key) (*sku, error) {
-	if u, ok := s.skus.Load(key); ok {
-		return u, nil
+	for {
+		u, ok := s.skus.Load(key)
+		if !ok {
+			if s.skus.Size() >= s.cfg.MaxKeys {
+				return nil, failf(flashsale.CodeUnavailable, "%s is one sku more than the %d that Config.MaxKeys allows", key, s.cfg.MaxKeys)
+			}
+			u, _ = s.skus.LoadOrStore(key, &sku{epochs: map[int64]*keys{}})
+		}
+		u.mu.Lock()
+		if !u.gone {
+			return u, nil
+		}
+		u.mu.Unlock() // it was removed just now
 	}
-	if s.skus.Size() >= s.cfg.MaxKeys {
-		return nil, failf(flashsale.CodeUnavailable, "%s is one sku more than the %d that Config.MaxKeys allows", key, s.cfg.MaxKeys)
-	}
-	u, _ := s.skus.LoadOrStore(key, &sku{epochs: map[int64]*keys{}})
-	return u, nil
 }
 
 // older are the epochs with keys before the current one, oldest first. No epoch is above the pointer, which only rises.
@@ -159,10 +164,39 @@ func (s *Stock) Drop(ctx context.Context, key flashsale.Key, epoch, older int64)
 		return err
 	}
 	defer u.mu.Unlock()
-	if k := u.epochs[older]; k != nil {
+	s.drop(u, older)
+	return nil
+}
+
+func (s *Stock) drop(u *sku, epoch int64) {
+	if k := u.epochs[epoch]; k != nil {
 		s.reservations.Add(-int64(len(k.entries)))
-		delete(u.epochs, older)
+		delete(u.epochs, epoch)
 	}
+}
+
+// Remove implements [flashsale.Loader].
+func (s *Stock) Remove(ctx context.Context, key flashsale.Key, epoch int64) error {
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	u, ok := s.skus.Load(key)
+	if !ok {
+		return nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.gone {
+		return nil
+	}
+	if u.pointer != epoch && u.pointer != 0 {
+		return stale(key, epoch, u.pointer)
+	}
+	for e := range u.epochs {
+		s.drop(u, e)
+	}
+	u.pointer, u.current, u.gone = 0, nil, true
+	s.skus.Delete(key)
 	return nil
 }
 

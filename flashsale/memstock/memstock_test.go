@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -125,6 +126,48 @@ func TestKeysAreBounded(t *testing.T) {
 	if v, err := s.View(s.ctx, flashsale.Key{Sale: "s", SKU: "c"}); err != nil || v.Epoch != 0 {
 		t.Errorf("a key that was refused: %+v, %v", v, err)
 	}
+	s.ok(s.Remove(s.ctx, s.key, 2))
+	_, err = s.Point(s.ctx, flashsale.Key{Sale: "s", SKU: "c"}, 1)
+	s.ok(err)
+}
+
+// TestRemovedReservationsMakeRoom: what is removed counts no more, whichever epoch it was of.
+func TestRemovedReservationsMakeRoom(t *testing.T) {
+	s := newShop(t, memstock.Config{MaxReservations: 2})
+	s.reserve(1, "r0")
+	s.sell(2, 100)
+	s.reserve(2, "r1")
+	if a := s.reserve(2, "r2"); a.Code != flashsale.CodeBusy {
+		t.Fatalf("at the bound: %+v", a)
+	}
+	s.ok(s.Remove(s.ctx, s.key, 2))
+	s.sell(1, 100)
+	for _, rid := range []string{"r0", "r1"} {
+		if a := s.reserve(1, rid); !a.Accepted {
+			t.Errorf("after the removal: %+v", a)
+		}
+	}
+}
+
+// TestRemovedUnderwayIsFound: a rebuild that begins while the sku is removed is not lost with it.
+func TestRemovedUnderwayIsFound(t *testing.T) {
+	s := newShop(t, memstock.Config{})
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 500 {
+				_ = s.Remove(s.ctx, s.key, 1)
+			}
+		})
+	}
+	for epoch := int64(2); epoch < 500; epoch++ {
+		_, err := s.Point(s.ctx, s.key, epoch)
+		s.ok(err)
+		if v, err := s.View(s.ctx, s.key); err != nil || v.Epoch != epoch {
+			t.Fatalf("pointed to %d, the view says %d: %v", epoch, v.Epoch, err)
+		}
+	}
+	all.Wait()
 }
 
 func TestDeadLettersAreBounded(t *testing.T) {

@@ -56,6 +56,7 @@ type sku struct {
 	pointer int64
 	epochs  map[int64]*keys
 	current *keys
+	gone    bool // it was removed, and is not in the stock any more
 }
 
 // check refuses to work on behalf of whoever has gone, and after Close.

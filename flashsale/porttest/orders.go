@@ -58,6 +58,22 @@ func (g *Orders) SKUs(ctx context.Context) (r0 []flashsale.SKUState, err error) 
 	return r0, err
 }
 
+// Retirable asks the gate before and after.
+func (g *Orders) Retirable(ctx context.Context, limit int) (r0 []flashsale.SKUState, err error) {
+	err = g.gate.pass(ctx, "orders.Retirable", func() (err error) {
+		r0, err = g.inner.Retirable(ctx, limit)
+		return err
+	})
+	return r0, err
+}
+
+// Retire asks the gate before and after.
+func (g *Orders) Retire(ctx context.Context, key flashsale.Key, epoch int64) (err error) {
+	return g.gate.pass(ctx, "orders.Retire", func() (err error) {
+		return g.inner.Retire(ctx, key, epoch)
+	})
+}
+
 // Decide asks the gate before and after.
 func (g *Orders) Decide(ctx context.Context, b *flashsale.Batch) (r0 []flashsale.Decided, err error) {
 	err = g.gate.pass(ctx, "orders.Decide", func() (err error) {

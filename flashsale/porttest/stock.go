@@ -171,3 +171,10 @@ func (g *Stock) Load(ctx context.Context, key flashsale.Key, epoch int64, part *
 func (g *Stock) Drop(ctx context.Context, key flashsale.Key, epoch int64, older int64) error {
 	return g.gate.pass(ctx, "stock.Drop", func() error { return g.inner.Drop(ctx, key, epoch, older) })
 }
+
+// Remove asks the gate before and after.
+func (g *Stock) Remove(ctx context.Context, key flashsale.Key, epoch int64) (err error) {
+	return g.gate.pass(ctx, "stock.Remove", func() (err error) {
+		return g.inner.Remove(ctx, key, epoch)
+	})
+}

@@ -7,7 +7,7 @@
 //	if err := stock.Check(ctx); err != nil { … } // that this Redis keeps what it is given
 //
 // Give it a Redis of its own: noeviction, an append-only file, memory for about 400 bytes a reservation. Nothing that counts has a
-// time to live. All keys of a sku have one hash tag, and so lie on one node; different skus are spread over a Cluster.
+// time to live; the keys of a sku that is closed go a day later, when the engine removes them. All keys of a sku have one hash tag, and so lie on one node; different skus are spread over a Cluster.
 //
 // # What a reserve costs
 //

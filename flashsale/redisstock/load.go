@@ -150,6 +150,29 @@ func (s *Stock) Drop(ctx context.Context, key flashsale.Key, epoch, older int64)
 	return s.numbers(ctx, o)
 }
 
+// Remove implements [flashsale.Loader], in a call for each older epoch and a last one, before which the sku is as it was.
+func (s *Stock) Remove(ctx context.Context, key flashsale.Key, epoch int64) error {
+	for {
+		o, err := s.op(s.scripts.remove, key, epoch, forAll, "a removal")
+		if err != nil {
+			return err
+		}
+		older, err := s.run(ctx, o)
+		if err != nil || len(older) == 0 {
+			return err
+		}
+		for i := range older {
+			e, err := older[i].AsInt64()
+			if err != nil {
+				return badReply(o.what)
+			}
+			if err := s.Drop(ctx, key, epoch, e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 func checkOlder(key flashsale.Key, epoch, older int64) error {
 	if err := checkKey(key, epoch); err != nil {
 		return err

@@ -49,11 +49,13 @@ var (
 	drainLua string
 	//go:embed lua/drop.lua
 	dropLua string
+	//go:embed lua/remove.lua
+	removeLua string
 )
 
 // scripts are what Redis runs: sent by their SHA-1, and whole when Redis does not know them.
 type scripts struct {
-	reserve, apply, adjust, configure, find, entries, due, forget, lull, view, pull, bury, dead, revive, point, load, drain, drop *rueidis.Lua
+	reserve, apply, adjust, configure, find, entries, due, forget, lull, view, pull, bury, dead, revive, point, load, drain, drop, remove *rueidis.Lua
 }
 
 func newScripts() scripts {
@@ -65,5 +67,6 @@ func newScripts() scripts {
 		find: plain(findLua), entries: plain(entriesLua), due: plain(dueLua), forget: plain(forgetLua), lull: plain(lullLua), view: plain(viewLua),
 		pull: paced(pullLua), bury: paced(buryLua), dead: plain(deadLua), revive: plain(reviveLua),
 		point: script(pointLua), load: paced(loadLua), drain: plain(drainLua), drop: plain(dropLua),
+		remove: script(removeLua),
 	}
 }

@@ -270,7 +270,7 @@ func TestMigrationThatWasCutOff(t *testing.T) {
 func TestMigrationThatWasNotNoted(t *testing.T) {
 	t.Parallel()
 	cfg := Config{URL: urls["mariadb"](t)}
-	for _, version := range []int{2, 1} {
+	for _, version := range []int{3, 2, 1} {
 		o := mustOpen(t, cfg)
 		mustExec(t, o, "DELETE FROM "+versionTable+" WHERE version_id >= ?", version)
 		noError(t, "Close", o.Close())

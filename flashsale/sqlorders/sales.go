@@ -151,27 +151,6 @@ func (o *Orders) SKU(ctx context.Context, key flashsale.Key) (*flashsale.SKUStat
 	return state, err
 }
 
-// SKUs implements [flashsale.Sales]. They come in the order of their sales' ids, and in a sale in the sale's order.
-func (o *Orders) SKUs(ctx context.Context) ([]flashsale.SKUState, error) {
-	var all []flashsale.SKUState
-	err := o.read(ctx, "SKUs", func(t *tx) error {
-		if err := t.clock(); err != nil {
-			return err
-		}
-		quiet := t.now - flashsale.Retention.Microseconds()
-		return t.query("SELECT "+skuColumns+" FROM sale_sku WHERE status <> 'closed' OR reserved > 0 OR changed_at >= ? ORDER BY sale, ord",
-			[]any{quiet}, func(scan func(...any) error) error {
-				var row skuRow
-				if err := scan(row.dest()...); err != nil {
-					return err
-				}
-				all = append(all, *row.result())
-				return nil
-			})
-	})
-	return all, err
-}
-
 // maxLimit bounds what a list returns.
 const maxLimit = 10_000
 

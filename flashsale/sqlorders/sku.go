@@ -8,7 +8,7 @@ import (
 
 // skuColumns are those that a flashsale.SKUState is made of.
 const skuColumns = "sale, sku, title, total, reserved, sold, epoch, rebuilding, status, settings_version, rate, purchase_limit, price, currency, " +
-	"opens_at, closes_at, hold, pay_time, grace, seq, store_run"
+	"opens_at, closes_at, hold, pay_time, grace, seq, store_run, retired"
 
 // skuRow is what a row of sale_sku is scanned into.
 type skuRow struct {
@@ -16,17 +16,18 @@ type skuRow struct {
 	status                                  string
 	rebuilding                              int64
 	opensAt, closesAt, hold, payTime, grace int64
+	retired                                 int64
 }
 
 func (r *skuRow) dest() []any {
 	s := &r.state
 	return []any{&s.Key.Sale, &s.Key.SKU, &s.Title, &s.Total, &s.Reserved, &s.Sold, &s.Epoch, &r.rebuilding, &r.status, &s.Settings.Version,
-		&s.Settings.Rate, &s.Settings.PurchaseLimit, &s.Price, &s.Currency, &r.opensAt, &r.closesAt, &r.hold, &r.payTime, &r.grace, &s.Seq, &s.StoreRun}
+		&s.Settings.Rate, &s.Settings.PurchaseLimit, &s.Price, &s.Currency, &r.opensAt, &r.closesAt, &r.hold, &r.payTime, &r.grace, &s.Seq, &s.StoreRun, &r.retired}
 }
 
 func (r *skuRow) result() *flashsale.SKUState {
 	s := r.state
-	s.Rebuilding = r.rebuilding != 0
+	s.Rebuilding, s.Retired = r.rebuilding != 0, r.retired == s.Epoch
 	s.Settings.Status = flashsale.Status(r.status)
 	s.Settings.OpensAt, s.Settings.ClosesAt = timeAt(r.opensAt), timeAt(r.closesAt)
 	s.Hold, s.PayTime, s.Grace = duration(r.hold), duration(r.payTime), duration(r.grace)

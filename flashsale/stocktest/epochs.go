@@ -20,6 +20,7 @@ func epochTests() []test {
 		{"an older epoch is dropped, and no other", drops},
 		{"an epoch knows nothing of another", epochsApart},
 		{"several older epochs", manyOlder},
+		{"what is removed was never there", removes},
 	}
 }
 
@@ -278,4 +279,48 @@ func manyOlder(d *desk) {
 	}
 	d.epoch = 50
 	equal(d, "older", fmt.Sprint(d.point()), "[40]")
+}
+
+// removes: a sku is as new afterwards, with older epochs and without them; whoever is behind or ahead removes nothing.
+func removes(d *desk) {
+	other := d.on(newKey())
+	other.sell(10)
+	other.accept("r1", "u1", 1)
+	remove := func(epoch int64) error { return d.stock.Remove(d.ctx, d.key, epoch) }
+	d.check("Remove of nothing", remove(1))
+	for _, older := range []int64{0, 1, 2} {
+		for d.epoch = 1; d.epoch <= older; d.epoch++ { // each is left behind with its keys
+			d.sell(10)
+			d.acceptAll("r1", "r2")
+		}
+		d.sell(20)
+		d.acceptAll("r1", "r2", "r3")
+		d.bury(d.pulls("c1", 2, "r1", "r2")[0], "bad")
+		d.apply(effect("r3", "u-r3", 1, flashsale.Confirmed, 1), flashsale.AppliedMoved)
+		_, err := d.stock.Adjust(d.ctx, d.key, d.epoch, "op", 1)
+		d.check("Adjust", err)
+		before := d.view()
+		for _, epoch := range []int64{d.epoch - 1, d.epoch + 1} {
+			if epoch > 0 {
+				d.fails(fmt.Sprint("Remove in epoch ", epoch), remove(epoch), flashsale.CodeStaleEpoch)
+			}
+		}
+		equal(d, "the view", d.view(), before)
+		for range 2 {
+			d.check("Remove", remove(d.epoch))
+			v := d.view()
+			equal(d, "the view", v, flashsale.StockView{Run: v.Run, Now: v.Now})
+		}
+		d.allFail(d.epoch, flashsale.CodeStaleEpoch)
+		d.epoch = 1
+	}
+	d.sell(5)
+	d.figures(5, 0, 0)
+	d.is("r3", flashsale.None, 0)
+	d.depth(0, 0, 0)
+	_, err := d.stock.Adjust(d.ctx, d.key, d.epoch, "op", 1)
+	d.check("Adjust", err)
+	d.figures(6, 0, 0)
+	d.accept("r1", "u-r3", 5) // nobody has bought anything
+	other.figures(9, 1, 0)
 }

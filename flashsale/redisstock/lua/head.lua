@@ -1,4 +1,4 @@
--- head.lua stands before every script but point.lua.
+-- head.lua stands before every script but point.lua and remove.lua.
 --
 -- KEYS, all with one hash tag, those of the epoch in ARGV[1] from the second on; a script is given as many as it uses:
 --   1 epoch   string: the pointer, which says what epoch is the current one
