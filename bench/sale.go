@@ -67,7 +67,9 @@ func openSale(place salePlace) (s *sale, err error) {
 		return s, err
 	}
 	s.closes = append(s.closes, stock.Close)
-	orders, err := sqlorders.Open(ctx, sqlorders.Config{URL: place.url, Timeout: saleTimeout})
+	orders, err := sqlorders.Open(ctx, sqlorders.Config{
+		URL: place.url, Timeout: saleTimeout, Retried: func(method string, tries int, why error) { s.Retried(method, tries, why) },
+	})
 	if err != nil {
 		return s, err
 	}

@@ -136,9 +136,10 @@ func (e *Engine) noteBatch(key flashsale.Key, jobs []flashsale.Job, decided []fl
 }
 
 // Retried tells the engine that its database has repeated a transaction by itself, so that the alarm about retries counts it: the
-// composition root gives it to whoever opens the database. It is safe for concurrent use and does not block.
+// composition root gives it to whoever opens the database, which is before there is an engine: to none it may be told too. It is safe
+// for concurrent use and does not block.
 func (e *Engine) Retried(method string, _ int, _ error) {
-	if method == "Decide" {
+	if e != nil && method == "Decide" {
 		e.measured.tried(true)
 	}
 }

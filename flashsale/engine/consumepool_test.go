@@ -310,6 +310,7 @@ func TestRetriesOfTheDatabase(t *testing.T) {
 		defer stop()
 		for i := range 100 {
 			s.reserve(fmt.Sprint("u", i))
+			(*Engine)(nil).Retried("Decide", 1, errors.New("deadlock")) // before there is one
 			s.engine.Retried("Cancel", 1, errors.New("deadlock"))
 			if i%10 == 0 {
 				s.engine.Retried("Decide", 1, errors.New("deadlock"))

@@ -30,8 +30,8 @@ type Config struct {
 	Now func() time.Time
 	// Logger gets what an engineer on call should know. Default: nothing is logged.
 	Logger *slog.Logger
-	// Retried is told each time that a transaction is repeated: the method, how often it was tried, and why. It must not block.
-	// Default: nobody is told.
+	// Retried is told each time that a transaction is repeated: the method, how often it was tried, and why. It must not block. For the
+	// engine's alarm about retries give it engine.Engine.Retried, as the example of that package does. Default: nobody is told.
 	Retried func(method string, tries int, why error)
 }
 
