@@ -91,3 +91,15 @@ func (t *tally) String() string {
 	}
 	return b.String()
 }
+
+// like sums what begins with a prefix.
+func (t *tally) like(prefix string) (sum int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for what, n := range t.counts {
+		if strings.HasPrefix(what, prefix) {
+			sum += n
+		}
+	}
+	return sum
+}

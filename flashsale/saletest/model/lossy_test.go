@@ -100,6 +100,12 @@ func (l *lossyStock) Forget(ctx context.Context, key flashsale.Key, epoch int64,
 	return l.Stock.Forget(ctx, key, epoch, rids)
 }
 
+// Lull is a write: for as long as it lasts, others are given less.
+func (l *lossyStock) Lull(ctx context.Context, key flashsale.Key, epoch int64, ask flashsale.LullAsk) (flashsale.Lull, error) {
+	l.wrote(ctx, "Lull", func(s *memstock.Stock) { _, _ = s.Lull(context.Background(), key, epoch, ask) })
+	return l.Stock.Lull(ctx, key, epoch, ask)
+}
+
 func (l *lossyStock) Pull(ctx context.Context, key flashsale.Key, epoch int64, consumer string, limit int, reclaim time.Duration) ([]flashsale.Job, error) {
 	l.wrote(ctx, "Pull", func(s *memstock.Stock) { _, _ = s.Pull(context.Background(), key, epoch, consumer, limit, reclaim) })
 	return l.Stock.Pull(ctx, key, epoch, consumer, limit, reclaim)

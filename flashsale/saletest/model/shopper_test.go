@@ -15,6 +15,7 @@ type shopper struct {
 	mu      sync.Mutex
 	tickets []ticket
 	told    map[string]flashsale.State // the final answers this shopper got
+	waits   map[string]bool            // what this shopper was told is being decided
 }
 
 // ticket is a token, and what was asked for with it.
@@ -40,7 +41,10 @@ func (w *world) anyShopper() *shopper { return w.shoppers[w.rng.IntN(len(w.shopp
 
 // buys asks for a token and spends it.
 func (w *world) buys(e *engine.Engine, s *shopper) op {
-	quantity := 1 + w.rng.Int64N(w.sale.SKUs[0].PurchaseLimit)
+	return w.asks(e, s, 1+w.rng.Int64N(w.sale.SKUs[0].PurchaseLimit))
+}
+
+func (w *world) asks(e *engine.Engine, s *shopper, quantity int64) op {
 	return func(ctx context.Context) error {
 		token, _, err := e.Token(ctx, engine.TokenRequest{Key: w.key, User: s.name, Device: "d"})
 		if err != nil {

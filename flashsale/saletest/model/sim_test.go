@@ -38,8 +38,8 @@ type sim struct {
 	steps   int
 	chances chances
 	trace   trace
-	// before is told of each call before it is made, by which stories crash where they like; nil: nobody.
-	before func(c *call)
+	// before is told of each call before it is made, and says what becomes of it: stories crash where they like; nil: nobody.
+	before func(c *call, v verdict) verdict
 	// wrote tells that a call was made that may have written to SQL.
 	wrote bool
 	// idleFor is for how long nobody has come to the gate.
@@ -258,7 +258,7 @@ func (s *sim) let(i int, v verdict) {
 	s.beats.Add(1)
 	c.actor.calls++
 	if s.before != nil {
-		s.before(c)
+		v = s.before(c, v)
 	}
 	s.look(c, v)
 	s.note("%s %s%s", c.actor.name, c.name, verdicts[v])

@@ -26,6 +26,8 @@ type plan struct {
 	closing, selling bool
 	// mutate puts broken ports in the place of good ones.
 	mutate func(p *ports)
+	// total is how many units there are, 0: a few, drawn.
+	total int64
 	// draft begins with a sale that is neither loaded nor open.
 	draft bool
 	tally *tally
@@ -99,6 +101,9 @@ const saleFor = 30 * 24 * time.Hour
 func newWorld(f *finding, p *plan) *world {
 	w := &world{sim: newSim(f, p.seed, p.tally, p.beats), plan: p, lostAt: -1}
 	w.sale = w.drawSale(w.now())
+	if p.total > 0 {
+		w.sale.SKUs[0].Total, w.sale.SKUs[0].PurchaseLimit = p.total, 2
+	}
 	w.key = flashsale.Key{Sale: w.sale.ID, SKU: w.sale.SKUs[0].ID}
 	w.stock = newLossyStock(func() time.Time { return w.now().Add(time.Duration(w.skews.stock.Load())) })
 	w.provider = simpay.New(simpay.Config{
