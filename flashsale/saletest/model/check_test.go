@@ -101,6 +101,9 @@ func (w *world) compare(s *flashsale.SKUState) {
 			}
 		}
 	}
+	if !w.lossy {
+		w.promised(m)
+	}
 	for r := range w.provider.Records() {
 		asked[flashsale.DerivedRID(r.Intent.Key)] = true
 	}
@@ -110,6 +113,17 @@ func (w *world) compare(s *flashsale.SKUState) {
 		}
 		if !asked[rid] {
 			w.f.Errorf("I16: nobody asked for %s, and it is %s", rid, r.state)
+		}
+	}
+}
+
+// promised checks that what shoppers were told is being decided was decided: only a loss of the Stock can make it unknown.
+func (w *world) promised(m *bookModel) {
+	for _, shopper := range w.shoppers {
+		for rid := range shopper.waits {
+			if m.rids[rid] == nil {
+				w.f.Errorf("I9: %s was told that %s is being decided, and nobody knows of it", shopper.name, rid)
+			}
 		}
 	}
 }
@@ -148,6 +162,8 @@ func (w *world) payments() {
 			w.f.Errorf("I7: %s was captured %d times and refunded %d times", r.Intent.Key, r.Captures, r.Refunds)
 		case r.Charged() && (p.State != flashsale.PaymentCaptured || p.AppliedTo == ""):
 			w.f.Errorf("I7: %s was captured, and is %s here", r.Intent.Key, p.State)
+		case r.Refunds > 0 && (p.Reason == "amount_mismatch" || p.Reason == "currency_mismatch") && r.Amount == r.Intent.Amount && r.Currency == r.Intent.Currency:
+			w.f.Errorf("I7: %s was refunded for a %s, and was captured as it was asked for", r.Intent.Key, p.Reason)
 		case !r.Charged() && p.AppliedTo != "":
 			w.f.Errorf("I7: %s pays for %s, and its money is not here", r.Intent.Key, p.AppliedTo)
 		}

@@ -8,14 +8,16 @@
 //
 // What must hold between any two steps, once all is quiet, and of what everybody was told, is in check_test.go and book_test.go: I1 to I9,
 // I10, I12, I15 and I16 of the design by their names. TestI13 and TestI14 try what the draws only meet by chance: a crash and a loss at
-// every step of a story with every transition in it. TestMutants breaks the ports one by one and sees that it is found.
+// every step of a story with every transition in it. TestMutants breaks the ports one by one, and TestSourceMutants the product's own code,
+// and see that it is found.
 //
 // A failure tells its seed, and how to run it again:
 //
-//	HEADGATE_MODEL_SEED=N   run this seed alone, with the steps that it had
-//	HEADGATE_MODEL_STEPS=N  steps of a run before it heals, default 75 (four times as many in one run of ten)
-//	HEADGATE_MODEL_RUNS=N   runs, each with a seed of its own: default 2000, or 60 under the race detector and with -short
-//	HEADGATE_MODEL_EVERY=1  every place and every loss in TestI13 and TestI14, not a part of them
+//	HEADGATE_MODEL_SEED=N     run this seed alone, with the steps that it had
+//	HEADGATE_MODEL_STEPS=N    steps of a run before it heals, default 75 (four times as many in one run of ten)
+//	HEADGATE_MODEL_RUNS=N     runs, each with a seed of its own: default 1500, or 60 under the race detector and with -short
+//	HEADGATE_MODEL_EVERY=1    every place and every loss in TestI13 and TestI14, not a part of them
+//	HEADGATE_MODEL_MUTANTS=1  TestSourceMutants too, which takes some minutes
 //
 // The same seed has the same history, to the last call, as long as the code is the same.
 package model

@@ -31,7 +31,7 @@ func setting(t *testing.T, name string, fallback uint64) uint64 {
 // Default amounts: what CI runs, without the race detector, which makes a database in Go twenty times as slow, and without -short.
 const (
 	defaultSteps = 75
-	defaultRuns  = 2000
+	defaultRuns  = 1500
 	fewRuns      = 60
 )
 
@@ -68,7 +68,7 @@ func TestModel(t *testing.T) {
 		}
 	})
 	t.Logf("%d runs of %d steps in all", runs, made.Load())
-	if runs >= defaultRuns && steps >= defaultSteps {
+	if runs >= defaultRuns && steps >= defaultSteps { // fewer need not meet the rarest
 		everythingHappened(t, sum)
 	}
 	t.Logf("\n%s", sum)

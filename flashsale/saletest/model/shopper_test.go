@@ -28,7 +28,7 @@ type ticket struct {
 type op = func(ctx context.Context) error
 
 func newShopper(name string) *shopper {
-	return &shopper{name: name, told: map[string]flashsale.State{}}
+	return &shopper{name: name, told: map[string]flashsale.State{}, waits: map[string]bool{}}
 }
 
 func (s *shopper) all() []ticket {
@@ -103,6 +103,9 @@ func (w *world) looks(e *engine.Engine, s *shopper) op {
 func (w *world) tell(s *shopper, r *engine.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.State == flashsale.Pending {
+		s.waits[r.RID] = true
+	}
 	was, ended := s.told[r.RID]
 	switch {
 	case !ended || was == r.State:
