@@ -15,7 +15,7 @@ func mustHappen() []string {
 		"fault runs twice stock", "fault runs twice orders", "fault runs twice payments", "fault runs twice relay",
 		"fault crashes before stock", "fault crashes before orders", "fault crashes before payments",
 		"fault crashes after stock", "fault crashes after orders", "fault crashes after payments",
-		"crash in a rebuild", "fault loss", "fault loss of all", "fault loss while rebuilding", "fault late write", "fault skew", "fault sleep",
+		"crash in a rebuild", "fault loss", "fault loss of all", "fault loss while rebuilding", "fault late write", "fault skew", "fault sleep", "fault slow",
 		"fault outage", "fault a day passes", "end watch fenced",
 		"late rebuilder stock.Point", "late rebuilder stock.Drain", "late rebuilder stock.Load", "late rebuilder stock.Drop",
 		"late rebuilder orders.Snapshot", "late rebuilder orders.EndRebuild",

@@ -47,7 +47,9 @@ func (w *world) fate() {
 		w.outage()
 	case n < 90:
 		w.capturesAnyway()
-	case n < 91:
+	case n < 110:
+		w.slows()
+	case n < 111:
 		w.note("TIME passes, more than a day")
 		w.freeze(flashsale.Retention + time.Hour)
 		w.tally.add("fault a day passes")
@@ -66,6 +68,17 @@ func (w *world) sleepThrough() {
 		w.tally.add("fault sleep")
 	}
 	w.freeze(leases + time.Duration(w.rng.IntN(60))*time.Second)
+}
+
+// slows has one of those at the gate stand there while others come and go.
+func (w *world) slows() {
+	if len(w.waiting) == 0 {
+		return
+	}
+	c := w.waiting[w.rng.IntN(len(w.waiting))]
+	c.actor.slow = w.steps + 10 + w.rng.IntN(60)
+	w.note("SLOW: %s before %s", c.actor.name, c.name)
+	w.tally.add("fault slow")
 }
 
 // skew sets the clocks of the stores.

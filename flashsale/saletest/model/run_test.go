@@ -97,7 +97,7 @@ func drawn(w *world) {
 		w.mu.Lock()
 		alive := w.alive
 		w.mu.Unlock()
-		if alive < 1+w.rng.IntN(most) {
+		if alive-w.slowOnes() < 1+w.rng.IntN(most) {
 			w.move(all)
 		}
 		w.fate()

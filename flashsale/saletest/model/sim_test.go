@@ -83,6 +83,8 @@ type actor struct {
 	life  *life
 	err   error
 	calls int
+	// slow is the step until which it is left standing at the gate, as long as there are others.
+	slow int
 	// rebuild is the number of the rebuild that this actor has begun, 0: none.
 	rebuild int64
 }
@@ -225,8 +227,32 @@ func (s *sim) step() bool {
 		s.pass(d)
 		return true
 	}
-	s.let(s.rng.IntN(len(s.waiting)), s.draw())
+	s.let(s.pick(), s.draw())
 	return true
+}
+
+// slowOnes counts the calls of those that are left standing.
+func (s *sim) slowOnes() (n int) {
+	for _, c := range s.waiting {
+		if c.actor.slow > s.steps {
+			n++
+		}
+	}
+	return n
+}
+
+// pick draws one of those that wait and are not slow.
+func (s *sim) pick() int {
+	var quick []int
+	for i, c := range s.waiting {
+		if c.actor.slow <= s.steps {
+			quick = append(quick, i)
+		}
+	}
+	if len(quick) == 0 {
+		return s.rng.IntN(len(s.waiting))
+	}
+	return quick[s.rng.IntN(len(quick))]
 }
 
 // pausing reports whether there are actors of which no goroutine is at the gate.

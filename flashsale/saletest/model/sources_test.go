@@ -154,7 +154,7 @@ func runMutant(t *testing.T, sale string, changes []source) (string, error) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", file, "-vet=off", "-count=1", "-failfast", "-run", "^TestModel$", ".")
-	cmd.Env = append(os.Environ(), "HEADGATE_MODEL_RUNS=1500", "HEADGATE_MODEL_SEED=")
+	cmd.Env = append(os.Environ(), "HEADGATE_MODEL_RUNS=1000", "HEADGATE_MODEL_SEED=")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
