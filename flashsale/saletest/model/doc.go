@@ -15,7 +15,7 @@
 //
 //	HEADGATE_MODEL_SEED=N     run this seed alone, with the steps that it had
 //	HEADGATE_MODEL_STEPS=N    steps of a run before it heals, default 75 (four times as many in one run of ten)
-//	HEADGATE_MODEL_RUNS=N     runs, each with a seed of its own: default 1500, or 60 under the race detector and with -short
+//	HEADGATE_MODEL_RUNS=N     runs, each with a seed of its own: default 1500, or 40 under the race detector and with -short
 //	HEADGATE_MODEL_EVERY=1    every place and every loss in TestI13 and TestI14, not a part of them
 //	HEADGATE_MODEL_MUTANTS=1  TestSourceMutants too, which takes some minutes
 //

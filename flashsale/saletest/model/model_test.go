@@ -32,7 +32,7 @@ func setting(t *testing.T, name string, fallback uint64) uint64 {
 const (
 	defaultSteps = 75
 	defaultRuns  = 1500
-	fewRuns      = 60
+	fewRuns      = 40
 )
 
 // TestModel runs drawn interleavings of everything against the simple model. Two thirds of the seeds are the same in every run of the
@@ -81,7 +81,11 @@ func again(seed uint64, steps int) string {
 
 // TestSeedsReplay runs some seeds twice each: what happens is the same, to the last call.
 func TestSeedsReplay(t *testing.T) {
-	for seed := range uint64(8) {
+	seeds := uint64(8)
+	if underRace || testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			first, second := play(t, planOf(seed, 200), drawn), play(t, planOf(seed, 200), drawn)
