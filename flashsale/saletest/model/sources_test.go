@@ -153,7 +153,7 @@ func runMutant(t *testing.T, sale string, changes []source) (string, error) {
 	if err := os.WriteFile(file, body, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", file, "-vet=off", "-count=1", "-failfast", "-run", "^TestModel$", ".")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", file, "-vet=off", "-count=1", "-run", "^TestModel$", ".")
 	cmd.Env = append(os.Environ(), "HEADGATE_MODEL_RUNS=1000", "HEADGATE_MODEL_SEED=")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
