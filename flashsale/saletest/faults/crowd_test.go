@@ -320,7 +320,7 @@ func (p *shopper) pay() {
 		return
 	}
 	if p.kind == latePayer {
-		p.pause(time.Until(r.Result.Until) + 100*time.Millisecond)
+		p.pause(max(time.Until(r.Result.Until), 0) + 100*time.Millisecond)
 	}
 	outcome := flashsale.PayCaptured
 	if p.kind == failsFirst && !p.failed {

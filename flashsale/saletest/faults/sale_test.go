@@ -319,8 +319,9 @@ func (s *sale) takesOver(x *slot) {
 		}
 		return nil
 	})
-	// Some seconds are the promise. What a machine under load adds is not the lease's fault.
-	if took := time.Since(began); took > 15*leaseTime {
+	// Some seconds are the promise: a lease, or what the database gives a transaction that stands still. The rest of the bound is for
+	// machines under load.
+	if took := time.Since(began); took > 20*leaseTime {
 		s.t.Errorf("a death was noticed after %s; a lease lasts %s", took, leaseTime)
 	}
 }
