@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -122,7 +123,7 @@ func (s *shop) command(f func(*engine.Engine, context.Context, engine.Command) (
 
 func (s *shop) handler(change func(*Config)) *Handler {
 	s.t.Helper()
-	cfg := Config{Sales: s.engine, Identity: byHeader, Keys: testKeys(s.t), Now: s.now, Random: func() float64 { return 0 }, Logger: slog.New(slog.NewTextHandler(s.log, nil))}
+	cfg := Config{Sales: s.engine, Identity: byHeader, Keys: testKeys(s.t), Now: s.now, Random: func() float64 { return 0 }, Logger: slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	if change != nil {
 		change(&cfg)
 	}
@@ -167,6 +168,47 @@ func (s *shop) consume() {
 	s.t.Helper()
 	_, err := s.engine.ConsumeOnce(s.t.Context(), s.key, "c")
 	s.must(err)
+}
+
+// fail has calls of a port fail before they take effect.
+func (s *shop) fail(call string, code flashsale.Code) {
+	s.gate.Before = func(_ context.Context, name string) error {
+		if name == call {
+			return &flashsale.Error{Code: code, Message: "a fault of the test"}
+		}
+		return nil
+	}
+}
+
+// view are the figures of the stock.
+func (s *shop) view() flashsale.StockView {
+	s.t.Helper()
+	v, err := s.stock.View(s.t.Context(), s.key)
+	s.must(err)
+	v.Now = time.Time{}
+	return v
+}
+
+// webhook sends a message as the provider would.
+func (s *shop) webhook(id, intent, status string, amount int64, currency string) *reply {
+	s.t.Helper()
+	body := fmt.Sprintf(`{"id":%q,"data":{"intent":%q,"status":%q,"amount":%d,"currency":%q}}`, id, intent, status, amount, currency)
+	signature := simpay.Sign([][]byte{[]byte(secret)}, s.now(), []byte(body))
+	return s.do(ask{method: "POST", path: Prefix + "/~/webhook", body: body, header: map[string]string{simpay.SignatureHeader: signature}})
+}
+
+// eventually waits for a condition.
+func eventually(t testing.TB, what func() bool) {
+	t.Helper()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for end := time.After(20 * time.Second); !what(); {
+		select {
+		case <-again.C:
+		case <-end:
+			t.Fatal("it does not come")
+		}
+	}
 }
 
 // logged is what was logged.

@@ -1,0 +1,494 @@
+package salehttp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/engine"
+	"github.com/headgate-io/headgate/memstore"
+)
+
+// event is a server-sent event, or a comment: one without a name.
+type event struct {
+	id, name string
+	retry    string
+	data     resultBody
+}
+
+// stream reads events.
+type stream struct {
+	t    testing.TB
+	body io.ReadCloser
+	read *bufio.Reader
+}
+
+// next returns the next event, false at the end.
+func (s *stream) next() (e event, ok bool) {
+	s.t.Helper()
+	for lines := 0; ; lines++ {
+		line, err := s.read.ReadString('\n')
+		if errors.Is(err, io.EOF) && lines == 0 {
+			return e, false
+		}
+		if err != nil {
+			s.t.Fatalf("the stream breaks off: %v", err)
+		}
+		line = strings.TrimSuffix(line, "\n")
+		field, value, _ := strings.Cut(line, ": ")
+		switch field {
+		case "":
+			return e, true
+		case "id":
+			e.id = value
+		case "event":
+			e.name = value
+		case "retry":
+			e.retry = value
+		case "data":
+			if err := json.Unmarshal([]byte(value), &e.data); err != nil {
+				s.t.Fatalf("%s: %v", line, err)
+			}
+		case ":":
+		default:
+			s.t.Fatalf("a line %q", line)
+		}
+	}
+}
+
+// is reads the next event, which must be this one.
+func (s *stream) is(name, id string) event {
+	s.t.Helper()
+	e, ok := s.next()
+	if !ok || e.name != name || e.id != id || e.data.State != name {
+		s.t.Fatalf("the event is %+v, %v; want %s %s", e, ok, name, id)
+	}
+	return e
+}
+
+func (s *stream) ends() {
+	s.t.Helper()
+	if e, ok := s.next(); ok {
+		s.t.Fatalf("it goes on with %+v", e)
+	}
+}
+
+// listen opens a stream at a server.
+func (s *shop) listen(server *httptest.Server, k ask) (*http.Response, *stream) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, server.URL+k.path, nil)
+	s.must(err)
+	r.Header.Set("X-User", k.user)
+	for name, value := range k.header {
+		r.Header.Set(name, value)
+	}
+	w, err := server.Client().Do(r)
+	s.must(err)
+	s.t.Cleanup(func() { _ = w.Body.Close() })
+	return w, &stream{t: s.t, body: w.Body, read: bufio.NewReader(w.Body)}
+}
+
+func (s *shop) serve() *httptest.Server {
+	server := httptest.NewServer(s.h)
+	s.t.Cleanup(func() {
+		_ = s.h.Close()
+		server.Close()
+	})
+	return server
+}
+
+// TestEventsFromPendingToPaid is a stream from its beginning to its end, and the way back of a client that has seen the end.
+func TestEventsFromPendingToPaid(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 5})
+	server := s.serve()
+	path := s.pending("u")
+	w, events := s.listen(server, ask{path: path + "/events", user: "u"})
+	if w.StatusCode != 200 || w.Header.Get("Content-Type") != "text/event-stream" || w.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%d %v", w.StatusCode, w.Header)
+	}
+	if e, _ := events.next(); e.retry != "1000" {
+		t.Errorf("at first it says when to come back: %+v", e)
+	}
+	if e := events.is("pending", "0"); e.data.Until == "" || e.data.Now == "" {
+		t.Errorf("pending: %+v", e.data)
+	}
+	s.consume()
+	if e := events.is("reserved", "1"); e.data.Until != "2026-11-11T12:15:00.000Z" || *e.data.Amount != price {
+		t.Errorf("reserved: %+v", e.data)
+	}
+	intent := flashsale.IntentKey(s.post(path+"/pay", "u", "").is(200, "").text("rid"), 1)
+	events.is("confirming", "2")
+	s.must(s.bank.Pay(intent, flashsale.PayCaptured))
+	s.webhook("e1", intent, "captured", price, "EUR").is(204, "")
+	if e := events.is("confirmed", "3"); e.data.OrderID == "" || e.data.Until != "" {
+		t.Errorf("confirmed: %+v", e.data)
+	}
+	events.ends()
+
+	if w, _ := s.listen(server, ask{path: path + "/events", user: "u", header: map[string]string{"Last-Event-ID": "3"}}); w.StatusCode != 204 {
+		t.Errorf("who has seen the end is answered %d, and would come back for ever", w.StatusCode)
+	}
+	_, events = s.listen(server, ask{path: path + "/events", user: "u", header: map[string]string{"Last-Event-ID": "1"}})
+	_, _ = events.next()
+	events.is("confirmed", "3")
+	events.ends()
+}
+
+// TestEventsGoOnFromTheLast: what was seen is not sent again.
+func TestEventsGoOnFromTheLast(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 5})
+	server := s.serve()
+	path := s.reserved("u")
+	_, events := s.listen(server, ask{path: path + "/events", user: "u", header: map[string]string{"Last-Event-ID": "1"}})
+	_, _ = events.next()
+	s.post(path+"/cancel", "u", "").is(200, "").has("reason", "by_owner")
+	events.is("cancelled", "2")
+	events.ends()
+}
+
+// TestTickets: one is good for one stream of one reservation, once, for 30 seconds.
+func TestTickets(t *testing.T) {
+	t.Parallel()
+	for where, fleet := range map[string]bool{"in the process": false, "over the fleet": true} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			limiter := memstore.New(memstore.Config{})
+			t.Cleanup(func() { _ = limiter.Close() })
+			s := openShop(t, plan{total: 5, limit: 5, config: func(c *Config) {
+				if fleet {
+					c.Limiter = limiter
+				}
+			}})
+			server := s.serve()
+			path, other := s.reserved("u"), s.reserved("u")
+			ticket := func() string {
+				t.Helper()
+				return s.post(path+"/ticket", "u", "").is(201, "").has("expires_at", stamp(s.now().Add(30*time.Second))).text("ticket")
+			}
+			first := ticket()
+			w, events := s.listen(server, ask{path: path + "/events?ticket=" + first})
+			if w.StatusCode != 200 {
+				t.Fatalf("a good ticket is answered %d", w.StatusCode)
+			}
+			_, _ = events.next()
+			events.is("reserved", "1")
+			s.get(path+"/events?ticket="+first, "u").is(403, "invalid_ticket")
+
+			second := ticket()
+			if second == first {
+				t.Fatal("two tickets are the same")
+			}
+			for _, bad := range []string{"", "x", second + "A", second[:len(second)-2], "k2" + second[2:], second + "&ticket=" + second, "%zz", s.token("v")} {
+				s.get(path+"/events?ticket="+bad, "").is(403, "invalid_ticket")
+			}
+			s.get(other+"/events?ticket="+second, "u").is(403, "invalid_ticket")
+			s.pass(30 * time.Second)
+			s.get(path+"/events?ticket="+second, "").is(403, "invalid_ticket")
+			s.post(path+"/ticket", "v", "").is(404, "not_found")
+			s.post(path+"/cancel", "u", "").is(200, "")
+			events.is("cancelled", "2")
+		})
+	}
+}
+
+// TestTicketsHaveABound: who gets more than a process remembers is refused, and what was used stays used as long as it could be used.
+func TestTicketsHaveABound(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	tickets := &tickets{now: func() time.Time { return now }}
+	if ok, err := tickets.spend(t.Context(), "first"); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	for n := range maxSpent {
+		ok, err := tickets.spend(t.Context(), string(rune('a'+n%26))+time.Duration(n).String())
+		if want := n < maxSpent-1; ok != want || (err == nil) != want {
+			t.Fatalf("ticket %d: %v, %v", n, ok, err)
+		}
+	}
+	for range 3 {
+		now = now.Add(ticketLife)
+		if ok, err := tickets.spend(t.Context(), "first"); ok || err != nil {
+			t.Errorf("it is used again: %v, %v", ok, err)
+		}
+	}
+	now = now.Add(spentFor)
+	if ok, err := tickets.spend(t.Context(), "another"); !ok || err != nil {
+		t.Errorf("there is no room again: %v, %v", ok, err)
+	}
+	if now = now.Add(spentFor); !func() bool { ok, _ := tickets.spend(t.Context(), "more"); return ok }() || len(tickets.before) != 1 {
+		t.Errorf("%d are kept", len(tickets.before))
+	}
+}
+
+// TestTicketsNeedTheStore: while nobody can say whether one was used, it is not good.
+func TestTicketsNeedTheStore(t *testing.T) {
+	t.Parallel()
+	limiter := memstore.New(memstore.Config{})
+	s := openShop(t, plan{total: 5, config: func(c *Config) { c.Limiter = limiter }})
+	path := s.reserved("u")
+	ticket := s.post(path+"/ticket", "u", "").text("ticket")
+	s.must(limiter.Close())
+	s.get(path+"/events?ticket="+ticket, "").is(503, "unavailable")
+}
+
+// TestFiftyStreams: a shopper who opens 50 gets 4; the others are refused at once, and nobody else notices.
+func TestFiftyStreams(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 20, config: func(c *Config) { c.MaxStreams = 6 }})
+	server := s.serve()
+	path := s.reserved("u")
+	var open []*http.Response
+	refused := 0
+	for range 50 {
+		w, events := s.listen(server, ask{path: path + "/events", user: "u"})
+		switch w.StatusCode {
+		case 200:
+			open = append(open, w)
+			_, _ = events.next()
+			events.is("reserved", "1")
+		case 429:
+			refused++
+			if w.Header.Get("Retry-After") != "5" || w.Header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%v", w.Header)
+			}
+		default:
+			t.Errorf("%d", w.StatusCode)
+		}
+	}
+	if len(open) != 4 || refused != 46 {
+		t.Errorf("%d open, %d refused", len(open), refused)
+	}
+	others := []string{s.reserved("v"), s.reserved("w"), s.reserved("x")}
+	for i, user := range []string{"v", "w", "x"} {
+		want := 200
+		if i == 2 {
+			want = 429 // the bound of all
+		}
+		if w, _ := s.listen(server, ask{path: others[i] + "/events", user: user}); w.StatusCode != want {
+			t.Errorf("%s is answered %d, want %d", user, w.StatusCode, want)
+		}
+	}
+	s.must(open[0].Body.Close())
+	eventually(t, func() bool {
+		w, _ := s.listen(server, ask{path: path + "/events", user: "u"})
+		return w.StatusCode == 200
+	})
+}
+
+// TestCloseEndsStreams: at once, and without an error at the client, who comes back elsewhere.
+func TestCloseEndsStreams(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 5})
+	server := s.serve()
+	path := s.reserved("u")
+	_, events := s.listen(server, ask{path: path + "/events", user: "u"})
+	_, _ = events.next()
+	events.is("reserved", "1")
+	s.must(s.h.Close())
+	s.must(s.h.Close())
+	events.ends()
+	s.get(path+"/events", "u").is(503, "closed")
+	s.get(path, "u").is(200, "")
+	eventually(t, func() bool { return s.h.streams.open() == 0 })
+}
+
+// open counts places that are taken, and users who have one.
+func (s *streams) open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(s.all, len(s.of))
+}
+
+// still is a sale in which nothing happens.
+type still struct {
+	Sales
+	follow func(ctx context.Context, last engine.Result) (engine.Result, error)
+}
+
+var held = engine.Result{RID: "r", Key: flashsale.Key{Sale: "eleven", SKU: "phone"}, Quantity: 1, State: flashsale.Reserved, Version: 1}
+
+func (s still) Result(context.Context, flashsale.Key, string, string) (engine.Result, error) {
+	return held, nil
+}
+
+func (s still) Follow(ctx context.Context, _ flashsale.Key, _, _ string, last engine.Result) (engine.Result, error) {
+	return s.follow(ctx, last)
+}
+
+func wait(ctx context.Context, last engine.Result) (engine.Result, error) {
+	<-ctx.Done()
+	return last, &flashsale.Error{Code: flashsale.CodeUnavailable, Message: "the call was given up"}
+}
+
+// piped serves a handler over a connection without any buffer, in virtual time.
+func piped(t *testing.T, h http.Handler) (client net.Conn, end func()) {
+	t.Helper()
+	client, server := net.Pipe()
+	l := &oneConn{conn: server, closed: make(chan struct{})}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
+	var all sync.WaitGroup
+	all.Go(func() { _ = srv.Serve(l) })
+	return client, func() {
+		_ = srv.Close()
+		_ = client.Close()
+		all.Wait()
+	}
+}
+
+type oneConn struct {
+	conn   net.Conn
+	given  bool
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if !l.given {
+		l.given = true
+		return l.conn, nil
+	}
+	<-l.closed
+	return nil, net.ErrClosed
+}
+func (l *oneConn) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
+func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
+
+func stillHandler(t *testing.T, follow func(context.Context, engine.Result) (engine.Result, error)) *Handler {
+	t.Helper()
+	h, err := New(Config{Sales: still{follow: follow}, Identity: byHeader, Random: func() float64 { return 0.5 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+const streamRequest = "GET /_headgate/sales/eleven/skus/phone/reservations/r/events HTTP/1.1\r\nHost: x\r\nX-User: u\r\n\r\n"
+
+// TestStreamLivesItsTime: heartbeats while nothing happens, an end after two minutes, and the connection can be used again.
+func TestStreamLivesItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client, end := piped(t, stillHandler(t, wait))
+		defer end()
+		began := time.Now()
+		for range 2 {
+			if _, err := client.Write([]byte(streamRequest)); err != nil {
+				t.Fatal(err)
+			}
+			read := bufio.NewReader(client)
+			w, err := http.ReadResponse(read, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			events := &stream{t: t, body: w.Body, read: bufio.NewReader(w.Body)}
+			if e, _ := events.next(); e.retry != "1500" {
+				t.Errorf("%+v", e)
+			}
+			events.is("reserved", "1")
+			beats := 0
+			for e, ok := events.next(); ok; e, ok = events.next() {
+				if beats++; e != (event{}) {
+					t.Errorf("an event %+v", e)
+				}
+			}
+			if took := time.Since(began); took != 2*time.Minute || beats < 7 || beats > 8 { // the last one and the end are of one moment
+				t.Errorf("it lives for %s, with %d heartbeats", took, beats)
+			}
+			began = time.Now()
+		}
+	})
+}
+
+// TestReaderWhoTakesNothing is dropped after 10 s, and its place is free.
+func TestReaderWhoTakesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := stillHandler(t, wait)
+		client, end := piped(t, h)
+		defer end()
+		if _, err := client.Write([]byte(streamRequest)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if h.streams.open() != 1 {
+			t.Fatalf("%d streams", h.streams.open())
+		}
+		time.Sleep(10*time.Second + time.Millisecond)
+		synctest.Wait()
+		if h.streams.open() != 0 {
+			t.Errorf("%d streams are open still", h.streams.open())
+		}
+	})
+}
+
+// TestReaderWhoGoesAway costs nothing from then on.
+func TestReaderWhoGoesAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := stillHandler(t, wait)
+		client, end := piped(t, h)
+		defer end()
+		if _, err := client.Write([]byte(streamRequest)); err != nil {
+			t.Fatal(err)
+		}
+		w, err := http.ReadResponse(bufio.NewReader(client), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := &stream{t: t, body: w.Body, read: bufio.NewReader(w.Body)}
+		_, _ = events.next()
+		events.is("reserved", "1")
+		began := time.Now()
+		_ = client.Close()
+		synctest.Wait()
+		if h.streams.open() != 0 || time.Since(began) != 0 {
+			t.Errorf("%d streams after %s", h.streams.open(), time.Since(began))
+		}
+	})
+}
+
+// TestStreamThatCannotBeFollowed ends, and does not spin.
+func TestStreamThatCannotBeFollowed(t *testing.T) {
+	t.Parallel()
+	for _, code := range []flashsale.Code{flashsale.CodeBusy, flashsale.CodeNotFound, flashsale.CodeInternal} {
+		asked := 0
+		h := stillHandler(t, func(context.Context, engine.Result) (engine.Result, error) {
+			asked++
+			return engine.Result{}, &flashsale.Error{Code: code}
+		})
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/_headgate/sales/eleven/skus/phone/reservations/r/events", nil)
+		r.Header.Set("X-User", "u")
+		h.ServeHTTP(w, r)
+		if asked != 1 || w.Code != 200 || !strings.HasSuffix(w.Body.String(), "\n\n") {
+			t.Errorf("%s: asked %d times, %d %s", code, asked, w.Code, w.Body)
+		}
+	}
+}
+
+// TestPanicInAStream cuts the connection: half a stream must not pass for a whole one.
+func TestPanicInAStream(t *testing.T) {
+	t.Parallel()
+	h := stillHandler(t, func(context.Context, engine.Result) (engine.Result, error) { panic("a fault") })
+	defer func() {
+		if p := recover(); p != http.ErrAbortHandler || h.streams.open() != 0 {
+			t.Errorf("recovered %v, %d streams", p, h.streams.open())
+		}
+	}()
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/_headgate/sales/eleven/skus/phone/reservations/r/events", nil)
+	r.Header.Set("X-User", "u")
+	h.ServeHTTP(httptest.NewRecorder(), r)
+}

@@ -1,0 +1,395 @@
+package salehttp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/engine"
+)
+
+// TestHostileBodies: none of them is understood, and none of them changes anything.
+func TestHostileBodies(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 10, limit: 2})
+	token := s.token("u")
+	before := s.view()
+	deep := strings.Repeat("[", 2000) + strings.Repeat("]", 2000)
+	for _, body := range []string{
+		" ", "null", "[]", `"x"`, "1", "{", "}", "{}{}", "\x00", "\xef\xbb\xbf" + reserveBody(token, 1), reserveBody(token, 1) + "x", reserveBody(token, 1) + reserveBody(token, 1),
+		`{"token":"` + token + `"}`, `{"quantity":1}`, `{"token":"` + token + `","quantity":1,"quantity":1}`, `{"token":"` + token + `","token":"x","quantity":1}`,
+		`{"Token":"` + token + `","quantity":1}`, `{"token":"` + token + `","quantity":1,"price":0}`, `{"token":"` + token + `","quantity":1,"":0}`,
+		`{"token":null,"quantity":1}`, `{"token":"` + token + `","quantity":null}`, `{"token":"` + token + `","quantity":"1"}`, `{"token":"` + token + `","quantity":1.5}`,
+		`{"token":"` + token + `","quantity":1e0}`, `{"token":"` + token + `","quantity":1.0}`, `{"token":"` + token + `","quantity":9223372036854775808}`, `{"token":"` + token + `","quantity":-}`,
+		`{"token":["` + token + `"],"quantity":1}`, `{"token":{},"quantity":1}`, `{"token":` + deep[:3000] + `,"quantity":1}`, `{"token":"` + token + "\xff" + `","quantity":1}`,
+		`{"token":"` + token + `","quantity":true}`, `{"token":"` + token + `","quantity":1,}`, `{'token':'x','quantity':1}`, `{"token":"` + token + `" "quantity":1}`,
+	} {
+		s.post(s.path("/reservations"), "u", body).is(400, "invalid_argument")
+	}
+	for _, quantity := range []int64{0, -1, 3, 1 << 62, -1 << 63} {
+		s.post(s.path("/reservations"), "u", reserveBody(token, quantity)).is(422, "invalid_quantity")
+	}
+	for _, bad := range []string{"", ".", "..", token + "x", token[1:], strings.ToUpper(token), strings.Repeat("x", 3000), "\u0000", "\ufffd"} {
+		s.post(s.path("/reservations"), "u", reserveBody(bad, 1)).is(403, "invalid_token")
+	}
+	if after := s.view(); after != before {
+		t.Errorf("the stock was %+v, and is %+v", before, after)
+	}
+	s.post(s.path("/reservations"), "u", reserveBody(token, 1)).is(202, "")
+}
+
+func TestBodiesOfOtherTypes(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 10})
+	for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "application/json; charset=gbk", "application/jsonp", "application/problem+json", ";", "application/json, text/plain"} {
+		for _, path := range []string{"/token", "/reservations"} {
+			s.do(ask{method: "POST", path: s.path(path), user: "u", body: "{}", header: map[string]string{"Content-Type": kind}}).is(415, "unsupported_media_type")
+		}
+	}
+	s.do(ask{method: "POST", path: s.path("/token"), user: "u", body: "{}", header: map[string]string{"Content-Encoding": "gzip"}}).is(415, "unsupported_media_type")
+	s.do(ask{method: "POST", path: s.path("/token"), user: "u", header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}}).is(415, "unsupported_media_type")
+	for _, kind := range []string{"application/json", "application/json;charset=UTF-8", "Application/JSON; charset=\"utf-8\""} {
+		s.do(ask{method: "POST", path: s.path("/token"), user: "u", body: "{}", header: map[string]string{"Content-Type": kind}}).is(201, "")
+	}
+	s.post(s.path("/token"), "u", `{"device":"x"}`).is(400, "invalid_argument")
+}
+
+// unread is a body that nobody may read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("a body that is announced as too long is read")
+	return 0, io.EOF
+}
+
+func TestLargeBodies(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 10})
+	path := s.pending("u")
+	for _, to := range []string{s.path("/token"), s.path("/reservations"), path + "/pay", path + "/cancel", path + "/ticket", Prefix + "/~/webhook"} {
+		r := s.request(ask{method: "POST", path: to, user: "u", body: "x"})
+		r.Body, r.ContentLength = io.NopCloser(unread{t}), 10<<20
+		if got := s.send(r, "").is(413, "body_too_large"); got.header.Get("Connection") != "close" {
+			t.Errorf("%s: the connection stays, and the body must be read for that", to)
+		}
+		body := &counted{from: strings.NewReader(strings.Repeat(" ", 10<<20))}
+		r = s.request(ask{method: "POST", path: to, user: "u", body: "x"})
+		r.Body, r.ContentLength = io.NopCloser(body), -1
+		s.send(r, "").is(413, "body_too_large")
+		if body.n > 2*maxWebhook {
+			t.Errorf("%s: %d bytes are read", to, body.n)
+		}
+	}
+	s.post(s.path("/token"), "u", "{"+strings.Repeat(" ", maxBody-2)+"}").is(201, "")
+}
+
+type counted struct {
+	from io.Reader
+	n    int
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.n += n
+	return n, err
+}
+
+// TestForeignTokens: a token is good for one user, device, sale and sku, and whoever else has it changes nothing.
+func TestForeignTokens(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 10, limit: 2})
+	s.create(flashsale.Key{Sale: "twelve", SKU: "phone"}, &plan{total: 10})
+	token := s.token("u")
+	before := s.view()
+	s.post(s.path("/reservations"), "v", reserveBody(token, 1)).is(403, "invalid_token")
+	s.do(ask{method: "POST", path: s.path("/reservations"), user: "u", body: reserveBody(token, 1), header: map[string]string{"X-Device": "d"}}).is(403, "invalid_token")
+	s.post(Prefix+"/twelve/skus/phone/reservations", "u", reserveBody(token, 1)).is(403, "invalid_token")
+	if after := s.view(); after != before {
+		t.Errorf("the stock was %+v, and is %+v", before, after)
+	}
+
+	path := s.post(s.path("/reservations"), "u", reserveBody(token, 1)).is(202, "").header.Get("Location")
+	held := s.view()
+	s.post(s.path("/reservations"), "u", reserveBody(token, 2)).is(422, "conflict")
+	if after := s.view(); after != held {
+		t.Errorf("a replay with another quantity changes the stock: %+v, %+v", held, after)
+	}
+	s.consume()
+	s.post(s.path("/reservations"), "u", reserveBody(token, 2)).is(422, "conflict")
+	s.pass(10 * time.Minute)
+	s.post(s.path("/reservations"), "u", reserveBody(token, 2)).is(422, "conflict")
+	if got := s.post(s.path("/reservations"), "u", reserveBody(token, 1)).is(200, "").has("state", "reserved"); got.header.Get("Content-Location") != path {
+		t.Errorf("the expired token leads to %s", got.header.Get("Content-Location"))
+	}
+}
+
+// TestDoubleClicks: however often and however fast, it is one reservation.
+func TestDoubleClicks(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 10, limit: 5})
+	body := reserveBody(s.token("u"), 1)
+	where := make([]string, 50)
+	var all sync.WaitGroup
+	for i := range where {
+		all.Go(func() { where[i] = s.post(s.path("/reservations"), "u", body).is(202, "").header.Get("Location") })
+	}
+	all.Wait()
+	if len(slices.Compact(where)) != 1 || s.view().Held != 1 {
+		t.Errorf("%v, and held are %d", where, s.view().Held)
+	}
+}
+
+// TestForeignReservations: another's is answered exactly like none, after the same calls, on every route and in every state.
+func TestForeignReservations(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 10, limit: 5})
+	s.create(flashsale.Key{Sale: "twelve", SKU: "phone"}, &plan{total: 10})
+	for state, path := range map[string]string{"reserved": s.reserved("u"), "pending": s.pending("u"), "none": s.path("/reservations/AAAAAAAAAAAAAAAAAAAAAA")} {
+		other := strings.Replace(path, "/eleven/", "/twelve/", 1)
+		for _, route := range []ask{{method: "GET"}, {method: "GET", path: "/events"}, {method: "POST", path: "/ticket"}, {method: "POST", path: "/pay"}, {method: "POST", path: "/cancel"}} {
+			var first string
+			for _, k := range []ask{{path: path, user: "v"}, {path: other, user: "u"}, {path: s.path("/reservations/none"), user: "v"}} {
+				k.method, k.path = route.method, k.path+route.path
+				var calls []string
+				s.gate.Before = func(_ context.Context, call string) error {
+					calls = append(calls, call)
+					return nil
+				}
+				got := s.do(k).is(404, "not_found")
+				s.gate.Before = nil
+				id := got.header.Get("Headgate-Id")
+				got.header.Del("Headgate-Id")
+				text := fmt.Sprint(got.header, strings.ReplaceAll(string(got.body), id, "ID"), slices.DeleteFunc(calls, isShelf))
+				if first == "" {
+					first = text
+				}
+				if text != first {
+					t.Errorf("%s, %s %s:\n%s\n%s", state, k.method, k.path, text, first)
+				}
+			}
+		}
+	}
+}
+
+// isShelf reports whether a call is for what is shown, once a second.
+func isShelf(call string) bool {
+	return call == "orders.SKUs" || call == "orders.SaleIDs" || call == "orders.SKU"
+}
+
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 10})
+	for _, path := range []string{
+		"/", "/_headgate/sale", "/_headgate/salesx", Prefix + "/", Prefix + "//", Prefix + "/eleven/", Prefix + "/~", Prefix + "/~/x", Prefix + "/~/orders", Prefix + "/eleven/skus", Prefix + "/eleven/skus/phone",
+		Prefix + "/eleven/skus//token", Prefix + "/eleven/skus/~/token", Prefix + "/eleven/skus/phone/token/", Prefix + "/x/../eleven", Prefix + "/./eleven/skus",
+	} {
+		s.get(path, "u").is(404, "no_such_path")
+	}
+	for path, code := range map[string]flashsale.Code{
+		Prefix + "/%65leven": "unknown_sale", Prefix + "/eleven%2Forders": "unknown_sale", Prefix + "/eleven;a=1": "unknown_sale", Prefix + "/" + strings.Repeat("x", 65): "unknown_sale", Prefix + "/..": "unknown_sale", Prefix + "/a%00": "unknown_sale",
+		Prefix + "/a:b/orders": "unknown_sale", Prefix + "/eleven/skus/pho%20ne/reservations/r": "unknown_sku", s.path("/reservations/a%2Fb"): "not_found",
+	} {
+		s.get(path, "u").is(404, code)
+	}
+	for _, r := range s.h.routes {
+		path := strings.NewReplacer("{sale}", "eleven", "{sku}", "phone", "{rid}", "r").Replace(r.path)
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "get", "X"} {
+			if r.methods[method] == nil {
+				if got := s.do(ask{method: method, path: path, user: "u"}); got.status != 405 || got.header.Get("Allow") != r.allow {
+					t.Errorf("%s %s: %d, Allow %q", method, path, got.status, got.header.Get("Allow"))
+				}
+			}
+		}
+	}
+}
+
+func TestHeadIsGetWithoutABody(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 10})
+	path := s.reserved("u")
+	for _, at := range []string{Prefix, Prefix + "/eleven", Prefix + "/eleven/orders", Prefix + "/~/openapi.json", Prefix + "/none", path, path + "x"} {
+		get, head := s.get(at, "u"), s.do(ask{method: "HEAD", path: at, user: "u"})
+		get.header.Del("Headgate-Id")
+		head.header.Del("Headgate-Id")
+		if len(head.body) != 0 || head.status != get.status || !maps.EqualFunc(get.header, head.header, slices.Equal) {
+			t.Errorf("%s: %d %v, and GET %d %v", at, head.status, head.header, get.status, get.header)
+		}
+	}
+	head := s.do(ask{method: "HEAD", path: path + "/events", user: "u"}).is(200, "")
+	if head.header.Get("Content-Type") != "text/event-stream" || s.h.streams.open() != 0 {
+		t.Errorf("HEAD of events: %v, %d streams", head.header, s.h.streams.open())
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 10})
+	for _, user := range []string{"", "broken", strings.Repeat("u", 256)} {
+		for _, route := range s.h.routes {
+			if !route.identity && !strings.HasSuffix(route.path, "/events") {
+				continue
+			}
+			path := strings.NewReplacer("{sale}", "eleven", "{sku}", "phone", "{rid}", "r").Replace(route.path)
+			for method := range route.methods {
+				if method == "HEAD" {
+					continue
+				}
+				if got := s.do(ask{method: method, path: path, user: user}).is(401, "unauthenticated"); got.header.Get("Www-Authenticate") == "" {
+					t.Error("a 401 says how")
+				}
+			}
+		}
+	}
+	s.post(s.path("/token"), "\xff\xfe", "").is(201, "")
+}
+
+// TestCrossOrigin: pages of other sites send nothing and read nothing; those of configured origins do.
+func TestCrossOrigin(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 10, config: func(c *Config) { c.Origins = []string{"https://shop.example.com"} }})
+	for _, c := range []struct {
+		origin, site string
+		status       int
+	}{
+		{"", "", 201}, {"", "same-origin", 201}, {"", "none", 201}, {"http://example.com", "same-origin", 201}, {"https://shop.example.com", "cross-site", 201}, {"https://shop.example.com", "same-site", 201},
+		{"https://evil.example.net", "cross-site", 403}, {"null", "cross-site", 403}, {"https://shop.example.com.evil.example.net", "cross-site", 403}, {"https://evil.example.net", "", 403}, {"null", "", 403},
+	} {
+		header := map[string]string{}
+		if c.origin != "" {
+			header["Origin"] = c.origin
+		}
+		if c.site != "" {
+			header["Sec-Fetch-Site"] = c.site
+		}
+		got := s.do(ask{method: "POST", path: s.path("/token"), user: "u", header: header}).is(c.status, "")
+		trusted := c.origin == "https://shop.example.com"
+		if allowed := got.header.Get("Access-Control-Allow-Origin"); trusted != (allowed == c.origin && c.origin != "") || !trusted && allowed != "" {
+			t.Errorf("%+v: Access-Control-Allow-Origin %q", c, allowed)
+		}
+		if !slices.Contains(got.header["Vary"], "Origin") {
+			t.Errorf("%+v: Vary %q", c, got.header["Vary"])
+		}
+	}
+	preflight := map[string]string{"Origin": "https://shop.example.com", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+	got := s.do(ask{method: "OPTIONS", path: s.path("/reservations"), header: preflight}).is(204, "")
+	if h := got.header; h.Get("Access-Control-Allow-Methods") != "OPTIONS, POST" || !strings.Contains(h.Get("Access-Control-Allow-Headers"), "Content-Type") || h.Get("Access-Control-Allow-Credentials") != "true" {
+		t.Errorf("the preflight is answered %v", h)
+	}
+	preflight["Origin"] = "https://evil.example.net"
+	if h := s.do(ask{method: "OPTIONS", path: s.path("/reservations"), header: preflight}).is(204, "").header; h.Get("Access-Control-Allow-Origin")+h.Get("Access-Control-Allow-Methods") != "" {
+		t.Errorf("another origin's preflight is answered %v", h)
+	}
+	s.do(ask{method: "OPTIONS", path: Prefix + "/a/b"}).is(404, "no_such_path")
+}
+
+// TestPanics: a fault inside is answered as one, and says nothing of itself outside.
+func TestPanics(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 10})
+	s.h = s.handler(func(c *Config) {
+		c.Sales = failing{s.engine, func() ([]engine.Result, error) { panic("secret words") }}
+	})
+	if got := s.get(Prefix+"/eleven/orders", "u").is(500, "internal"); strings.Contains(string(got.body), "secret") || !strings.Contains(s.log.String(), "secret words") {
+		t.Errorf("%s, logged: %s", got.body, s.log)
+	}
+	s.h = s.handler(func(c *Config) {
+		c.Sales = failing{s.engine, func() ([]engine.Result, error) { panic(http.ErrAbortHandler) }}
+	})
+	defer func() {
+		if p := recover(); p != http.ErrAbortHandler {
+			t.Errorf("recovered %v", p)
+		}
+	}()
+	s.h.ServeHTTP(httptest.NewRecorder(), s.request(ask{method: "GET", path: Prefix + "/eleven/orders", user: "u"}))
+}
+
+// TestSecretsStayInBodies: no token and no ticket comes into a log or a header, whatever goes wrong.
+func TestSecretsStayInBodies(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 10})
+	token := s.token("u")
+	secrets := []string{token, s.post(s.reserved("u")+"/ticket", "u", "").is(201, "").text("ticket")}
+	var said []string
+	for _, user := range []string{"", "broken", "u", "v"} {
+		for _, body := range []string{reserveBody(token, 1), reserveBody(token, 7), token, "{" + token} {
+			got := s.post(s.path("/reservations"), user, body)
+			said = append(said, fmt.Sprint(got.header), string(got.body))
+		}
+		for _, secret := range secrets {
+			got := s.get(s.path("/reservations/none/events?ticket="+secret), user)
+			said = append(said, fmt.Sprint(got.header), string(got.body))
+		}
+	}
+	said = append(said, s.log.String())
+	for _, text := range said {
+		for _, secret := range secrets {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s", text)
+			}
+		}
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 1})
+	for what, change := range map[string]func(*Config){
+		"no sales": func(c *Config) { c.Sales = nil }, "no identity": func(c *Config) { c.Identity = nil },
+		"an origin with a path": func(c *Config) { c.Origins = []string{"https://shop.example.com/"} }, "every origin": func(c *Config) { c.Origins = []string{"*"} },
+		"null": func(c *Config) { c.Origins = []string{"null"} }, "streams": func(c *Config) { c.MaxStreams = -1 }, "life": func(c *Config) { c.StreamLife = -1 },
+	} {
+		cfg := Config{Sales: s.engine, Identity: byHeader}
+		change(&cfg)
+		if _, err := New(cfg); flashsale.CodeOf(err) != flashsale.CodeInvalidArgument {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func FuzzDecodeObject(f *testing.F) {
+	for _, body := range []string{`{"token":"t","quantity":1}`, `{}`, `{"token":"t","token":"t"}`, `{"quantity":1e3}`, `[`, `{"a":{}}`, "{\"token\":\"\xff\"}"} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var token *string
+		var quantity *int64
+		err := decodeObject(body, map[string]any{"token": &token, "quantity": &quantity})
+		if err != nil {
+			return
+		}
+		// What is taken is an object that has these two fields at most, each once, and means the same to the standard library.
+		var plain map[string]any
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.UseNumber()
+		if err := d.Decode(&plain); err != nil {
+			t.Fatalf("%q is taken, and is no object: %v", body, err)
+		}
+		want := 0
+		if token != nil {
+			want++
+			if plain["token"] != *token {
+				t.Errorf("%q: the token is %q", body, *token)
+			}
+		}
+		if quantity != nil {
+			want++
+			if n, _ := plain["quantity"].(json.Number); n.String() != fmt.Sprint(*quantity) && n.String() != "-0" {
+				t.Errorf("%q: the quantity is %d", body, *quantity)
+			}
+		}
+		if len(plain) != want {
+			t.Errorf("%q is taken as %d fields", body, want)
+		}
+	})
+}
