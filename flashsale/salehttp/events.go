@@ -3,7 +3,6 @@ package salehttp
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -90,7 +89,8 @@ func (a *answer) stream(now *engine.Result) {
 	}
 	ctx, cancel := context.WithTimeout(a.r.Context(), a.h.cfg.StreamLife)
 	defer cancel()
-	defer context.AfterFunc(a.h.open, cancel)()
+	stop := context.AfterFunc(a.h.open, cancel)
+	defer stop()
 	out := &eventWriter{a: a, to: http.NewResponseController(a.w)}
 	out.retry(comeBack + time.Duration(a.h.cfg.Random()*float64(comeBack)))
 	if !seen {
@@ -147,10 +147,7 @@ func (w *eventWriter) comment() { w.next.WriteString(":\n\n") }
 func (w *eventWriter) event(r *engine.Result) {
 	body := resultOf(r)
 	body.Now = w.a.now()
-	data, err := json.Marshal(&body)
-	if err != nil { // cannot be: texts and numbers only
-		panic(err)
-	}
+	data := w.a.marshal(&body)
 	w.next.WriteString("id: " + eventID(r) + "\nevent: " + body.State + "\ndata: ")
 	w.next.Write(data) // it has no line feed: JSON escapes it
 	w.next.WriteString("\n\n")

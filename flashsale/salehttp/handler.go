@@ -60,7 +60,7 @@ func (h *Handler) Close() error {
 // ServeHTTP answers a request. Nothing that goes wrong in it ends the process.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &answer{h: h, w: w, r: r}
-	defer a.recovered()
+	defer func() { a.recovered(recover()) }()
 	a.serve()
 }
 
@@ -140,17 +140,16 @@ func (a *answer) identify() bool {
 
 // recovered keeps a panic from everybody but the log. Where an answer has begun, the connection is cut, so that it does not pass for a
 // whole one.
-func (a *answer) recovered() {
-	p := recover()
+func (a *answer) recovered(p any) {
 	if p == nil {
 		return
 	}
 	if p == http.ErrAbortHandler {
-		panic(p)
+		panic(p) //nolint:forbidigo // net/http's own way to cut a connection
 	}
 	a.h.cfg.Logger.Error("a panic was caught; the request is answered 500", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 	if a.begun {
-		panic(http.ErrAbortHandler)
+		panic(http.ErrAbortHandler) //nolint:forbidigo // net/http's own way to cut a connection
 	}
 	a.problem(&fault{code: flashsale.CodeInternal})
 }

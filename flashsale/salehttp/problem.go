@@ -173,14 +173,20 @@ func (h *Handler) seconds(d time.Duration) int64 {
 
 // json answers with a document that nobody else may keep.
 func (a *answer) json(status int, contentType string, doc any) {
-	body, err := json.Marshal(doc)
-	if err != nil { // cannot be: texts and numbers only
-		panic(err)
-	}
 	header := a.w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Type", contentType)
-	a.body(status, append(body, '\n'))
+	a.body(status, append(a.marshal(doc), '\n'))
+}
+
+// marshal writes a document of this package: texts and numbers only, so that there is no error to come.
+func (a *answer) marshal(doc any) []byte {
+	body, err := json.Marshal(doc)
+	if err != nil {
+		a.h.cfg.Logger.LogAttrs(a.r.Context(), slog.LevelError, "a document cannot be written", slog.Any("error", err))
+		return []byte("{}")
+	}
+	return body
 }
 
 // body sends a body whose headers are set. HEAD gets its length alone.

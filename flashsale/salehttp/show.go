@@ -3,7 +3,6 @@ package salehttp
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
@@ -88,16 +87,9 @@ func (a *answer) show() {
 // shared answers with what is the same for everybody, and may be kept for a second. Its tag is weak: it stands for all but the time, so that
 // who asks whether anything has changed is told no when only time has passed.
 func (a *answer) shared(doc any, now *string) {
-	unchanging, err := json.Marshal(doc)
-	if err != nil { // cannot be: texts and numbers only
-		panic(err)
-	}
-	tag := "W/" + entityTag(unchanging)
+	tag := "W/" + entityTag(a.marshal(doc))
 	*now = a.now()
-	body, err := json.Marshal(doc)
-	if err != nil {
-		panic(err)
-	}
+	body := a.marshal(doc)
 	a.cacheable("application/json", "public, max-age=1", tag, append(body, '\n'))
 }
 
