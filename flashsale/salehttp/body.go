@@ -58,6 +58,15 @@ func (a *answer) fields(into map[string]any) *fault {
 	return nil
 }
 
+// bare answers a request that has anything in its body.
+func (a *answer) bare() bool {
+	if f := a.fields(nil); f != nil {
+		a.problem(f)
+		return false
+	}
+	return true
+}
+
 // isJSON reports whether a body is JSON in UTF-8, and not packed.
 func isJSON(header http.Header) bool {
 	types := header["Content-Type"]

@@ -2,6 +2,9 @@ package salehttp
 
 import (
 	"net/http"
+	"os"
+	"regexp"
+	"strconv"
 	"testing"
 )
 
@@ -53,5 +56,42 @@ func TestDocumentHasEveryCode(t *testing.T) {
 	}
 	for code := range told {
 		t.Errorf("the document has a code %s that nothing is answered with", code)
+	}
+}
+
+// TestThePageIsTheCode: docs/sale-http.md has every route and every code, with its status, and no other.
+func TestThePageIsTheCode(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/sale-http.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `((?:GET|POST) [^`]+)` \\||^\\| (\\d{3}) \\| `(\\w+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		if told[row[1]+row[2]+row[3]] {
+			t.Errorf("%s stands there twice", row[0])
+		}
+		told[row[1]+row[2]+row[3]] = true
+	}
+	want := map[string]bool{}
+	for code, to := range answers {
+		want[strconv.Itoa(to.status)+string(code)] = true
+	}
+	for _, r := range (&Handler{}).table() {
+		for method := range r.methods {
+			if method != http.MethodHead {
+				want[method+" "+r.path] = true
+			}
+		}
+	}
+	for what := range want {
+		if !told[what] {
+			t.Errorf("the page lacks %s", what)
+		}
+	}
+	for what := range told {
+		if !want[what] {
+			t.Errorf("the page tells of %s", what)
+		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/headgate-io/headgate/flashsale/engine"
 )
 
-// comeBack is when the client of a stream that has ended comes back, at least; at most twice that.
-const comeBack = time.Second
+// comeBack and comeBackBy bound when the client of a stream that has ended comes back: not all that an instance had at once.
+const comeBack, comeBackBy = time.Second, 5 * time.Second
 
 // events is GET …/{rid}/events: server-sent events, one for each state of the reservation, the current one first.
 func (a *answer) events() {
@@ -23,6 +23,9 @@ func (a *answer) events() {
 	if byTicket {
 		a.shopper.User = ticket.user
 	} else if a.begun || !a.identify() {
+		return
+	}
+	if !a.shown() {
 		return
 	}
 	if a.h.open.Err() != nil {
@@ -92,7 +95,7 @@ func (a *answer) stream(now *engine.Result) {
 	stop := context.AfterFunc(a.h.open, cancel)
 	defer stop()
 	out := &eventWriter{a: a, to: http.NewResponseController(a.w)}
-	out.retry(comeBack + time.Duration(a.h.cfg.Random()*float64(comeBack)))
+	out.retry(comeBack + time.Duration(a.h.cfg.Random()*float64(comeBackBy-comeBack)))
 	if !seen {
 		out.event(now)
 	}

@@ -328,6 +328,8 @@ func (s still) Follow(ctx context.Context, _ flashsale.Key, _, _ string, last en
 	return s.follow(ctx, last)
 }
 
+func (s still) CheckShown(context.Context, flashsale.Key) error { return nil }
+
 func wait(ctx context.Context, last engine.Result) (engine.Result, error) {
 	<-ctx.Done()
 	return last, &flashsale.Error{Code: flashsale.CodeUnavailable, Message: "the call was given up"}
@@ -394,7 +396,7 @@ func TestStreamLivesItsTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			events := &stream{t: t, body: w.Body, read: bufio.NewReader(w.Body)}
-			if e, _ := events.next(); e.retry != "1500" {
+			if e, _ := events.next(); e.retry != "3000" {
 				t.Errorf("%+v", e)
 			}
 			events.is("reserved", "1")

@@ -18,6 +18,7 @@ type Handler struct {
 	cross   *http.CrossOriginProtection
 	streams *streams
 	tickets *tickets
+	pages   showPages
 	// documentTag names the version of the document.
 	documentTag string
 	// open ends when Close is called.
@@ -135,6 +136,15 @@ func (a *answer) identify() bool {
 		return false
 	}
 	a.shopper = shopper
+	return true
+}
+
+// shown answers a sale or a sku that is not there, so that whatever else is asked costs the stores something only if it is.
+func (a *answer) shown() bool {
+	if err := a.h.sales.CheckShown(a.r.Context(), a.key); err != nil {
+		a.failed(err)
+		return false
+	}
 	return true
 }
 

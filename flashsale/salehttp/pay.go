@@ -10,8 +10,7 @@ import (
 
 // own finds the reservation of the path, which a payment or a cancellation is for: it is this shopper's, of this sku, and decided.
 func (a *answer) own() bool {
-	if f := a.fields(nil); f != nil {
-		a.problem(f)
+	if !a.bare() || !a.shown() {
 		return false
 	}
 	r, err := a.h.sales.Result(a.r.Context(), a.key, a.rid, a.shopper.User)
@@ -71,8 +70,7 @@ func (a *answer) webhook() {
 
 // ticket is POST …/{rid}/ticket: the right to follow one's own reservation once, where a page cannot send what says who it is.
 func (a *answer) ticket() {
-	if f := a.fields(nil); f != nil {
-		a.problem(f)
+	if !a.bare() || !a.shown() {
 		return
 	}
 	if _, err := a.h.sales.Result(a.r.Context(), a.key, a.rid, a.shopper.User); err != nil {

@@ -21,16 +21,10 @@ type secretBody struct {
 
 // token is POST …/{sku}/token.
 func (a *answer) token() {
-	if f := a.fields(nil); f != nil {
-		a.problem(f)
+	if !a.bare() || !a.shown() {
 		return
 	}
-	ctx := a.r.Context()
-	if err := a.h.sales.CheckShown(ctx, a.key); err != nil {
-		a.failed(err)
-		return
-	}
-	token, expires, err := a.h.sales.Token(ctx, engine.TokenRequest{Key: a.key, User: a.shopper.User, Device: a.shopper.Device})
+	token, expires, err := a.h.sales.Token(a.r.Context(), engine.TokenRequest{Key: a.key, User: a.shopper.User, Device: a.shopper.Device})
 	if err != nil {
 		a.refused(err, &engine.ReserveAnswer{})
 		return
@@ -50,12 +44,10 @@ func (a *answer) reserve() {
 		a.problem(f)
 		return
 	}
-	ctx := a.r.Context()
-	if err := a.h.sales.CheckShown(ctx, a.key); err != nil {
-		a.failed(err)
+	if !a.shown() {
 		return
 	}
-	answered, err := a.h.sales.Reserve(ctx, engine.ReserveRequest{
+	answered, err := a.h.sales.Reserve(a.r.Context(), engine.ReserveRequest{
 		Token: *token, Key: a.key, User: a.shopper.User, Device: a.shopper.Device, Quantity: *quantity,
 	})
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/engine"
 )
 
@@ -49,6 +48,9 @@ func resultOf(r *engine.Result) resultBody {
 
 // result is GET …/{rid}.
 func (a *answer) result() {
+	if !a.shown() {
+		return
+	}
 	r, err := a.h.sales.Result(a.r.Context(), a.key, a.rid, a.shopper.User)
 	if err != nil {
 		a.failed(err)
@@ -76,8 +78,7 @@ type ordersBody struct {
 
 // orders is GET …/{sale}/orders.
 func (a *answer) orders() {
-	if err := a.h.sales.CheckShown(a.r.Context(), flashsale.Key{Sale: a.key.Sale}); err != nil {
-		a.failed(err)
+	if !a.shown() {
 		return
 	}
 	list, err := a.h.sales.Orders(a.r.Context(), a.key.Sale, a.shopper.User)

@@ -102,7 +102,7 @@ func openShop(t testing.TB, p plan) *shop {
 func (s *shop) create(key flashsale.Key, p *plan) {
 	s.t.Helper()
 	sale := &flashsale.Sale{
-		ID: key.Sale, Title: "Eleven", Currency: "EUR", Zone: "Asia/Shanghai", OpensAt: s.now().Add(p.opens), ClosesAt: s.now().Add(p.opens + 24*time.Hour),
+		ID: key.Sale, Title: "Eleven", Currency: "EUR", Zone: "Asia/Shanghai", OpensAt: s.now().Add(p.opens), ClosesAt: s.now().Add(p.opens + 24*time.Hour), Rate: flashsale.MaxRate,
 		SKUs: []flashsale.SKU{{ID: key.SKU, Title: "Phone", Total: p.total, PurchaseLimit: max(p.limit, 1), Price: price}},
 	}
 	s.must(s.engine.CreateSale(s.t.Context(), sale))

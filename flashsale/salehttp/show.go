@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
@@ -24,7 +25,7 @@ func stamp(t time.Time) string {
 
 func (a *answer) now() string { return stamp(a.h.cfg.Now()) }
 
-// saleBody is a sale as everybody may see it.
+// saleBody is a sale as everybody may see it; where it stands alone, "now" follows.
 type saleBody struct {
 	Sale     string    `json:"sale"`
 	Title    string    `json:"title"`
@@ -33,7 +34,6 @@ type saleBody struct {
 	OpensAt  string    `json:"opens_at"`
 	ClosesAt string    `json:"closes_at"`
 	SKUs     []skuBody `json:"skus,omitempty"`
-	Now      string    `json:"now,omitempty"`
 }
 
 type skuBody struct {
@@ -47,7 +47,6 @@ type skuBody struct {
 
 type listBody struct {
 	Sales []saleBody `json:"sales"`
-	Now   string     `json:"now,omitempty"`
 }
 
 func saleOf(s *engine.ShownSale) saleBody {
@@ -66,11 +65,17 @@ func (a *answer) list() {
 		a.failed(err)
 		return
 	}
-	body := listBody{Sales: make([]saleBody, len(sales))}
-	for i := range sales {
-		body.Sales[i] = saleOf(&sales[i])
+	var of any
+	if len(sales) > 0 {
+		of = &sales[0]
 	}
-	a.shared(&body, &body.Now)
+	a.shared("", of, func() any {
+		body := listBody{Sales: make([]saleBody, len(sales))}
+		for i := range sales {
+			body.Sales[i] = saleOf(&sales[i])
+		}
+		return &body
+	})
 }
 
 // show is GET …/{sale}.
@@ -80,17 +85,59 @@ func (a *answer) show() {
 		a.failed(err)
 		return
 	}
-	body := saleOf(sale)
-	a.shared(&body, &body.Now)
+	a.shared(sale.ID, sale, func() any {
+		body := saleOf(sale)
+		return &body
+	})
 }
 
 // shared answers with what is the same for everybody, and may be kept for a second. Its tag is weak: it stands for all but the time, so that
 // who asks whether anything has changed is told no when only time has passed.
-func (a *answer) shared(doc any, now *string) {
-	tag := "W/" + entityTag(a.marshal(doc))
-	*now = a.now()
-	body := a.marshal(doc)
-	a.cacheable("application/json", "public, max-age=1", tag, append(body, '\n'))
+func (a *answer) shared(name string, of any, document func() any) {
+	page := a.h.pages.of(name, of)
+	if page == nil {
+		text := a.marshal(document())
+		page = &showPage{of: of, open: text[:len(text)-1], tag: "W/" + entityTag(text)}
+		a.h.pages.keep(name, page)
+	}
+	body := make([]byte, 0, len(page.open)+len(`,"now":""}`)+len(timeFormat)+1)
+	body = append(append(body, page.open...), `,"now":"`...)
+	body = append(a.h.cfg.Now().UTC().AppendFormat(body, timeFormat), "\"}\n"...)
+	a.cacheable("application/json", "public, max-age=1", page.tag, body)
+}
+
+// showPages keeps what was written of sales as long as those are the same: a crowd that waits for an opening asks for little else.
+type showPages struct {
+	mu   sync.Mutex
+	kept map[string]*showPage
+}
+
+// showPage is a document but for its last member, the time, and its end.
+type showPage struct {
+	of   any
+	open []byte
+	tag  string
+}
+
+// maxPages bounds them: there are as many as sales are shown, and some that are not any more.
+const maxPages = 1000
+
+func (p *showPages) of(name string, of any) *showPage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if page := p.kept[name]; page != nil && page.of == of && of != nil {
+		return page
+	}
+	return nil
+}
+
+func (p *showPages) keep(name string, page *showPage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept == nil || len(p.kept) >= maxPages {
+		p.kept = map[string]*showPage{}
+	}
+	p.kept[name] = page
 }
 
 // cacheable answers with a body, or with nothing but its tag if the client has that.
