@@ -73,6 +73,9 @@ func isJSON(header http.Header) bool {
 	if len(types) != 1 || header.Get("Content-Encoding") != "" {
 		return false
 	}
+	if types[0] == "application/json" {
+		return true
+	}
 	mediaType, params, err := mime.ParseMediaType(types[0])
 	if err != nil || mediaType != "application/json" {
 		return false
@@ -82,7 +85,7 @@ func isJSON(header http.Header) bool {
 }
 
 // decodeObject reads a JSON object strictly: each name is one of into's, letter by letter, and stands there once; each value is of the type of
-// that field, a pointer; and nothing follows. Fields that are not there are left as they are.
+// that field; and nothing follows. Each field is the address of a pointer, which stays nil if it is not there, or null.
 func decodeObject(body []byte, into map[string]any) error {
 	if !utf8.Valid(body) {
 		return errors.New("it is no UTF-8")
@@ -103,7 +106,7 @@ func decodeObject(body []byte, into map[string]any) error {
 			return errors.New("a field is not known, or is there twice")
 		}
 		seen[text] = true
-		if err := decodeValue(d, field); err != nil {
+		if err := d.Decode(field); err != nil {
 			return err
 		}
 	}
@@ -114,16 +117,4 @@ func decodeObject(body []byte, into map[string]any) error {
 		return errors.New("something follows the object")
 	}
 	return nil
-}
-
-// decodeValue reads a value that is not null.
-func decodeValue(d *json.Decoder, field any) error {
-	var raw json.RawMessage
-	if err := d.Decode(&raw); err != nil {
-		return err
-	}
-	if string(raw) == "null" {
-		return errors.New("a field is null")
-	}
-	return json.Unmarshal(raw, field)
 }

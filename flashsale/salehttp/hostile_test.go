@@ -388,6 +388,7 @@ func FuzzDecodeObject(f *testing.F) {
 				t.Errorf("%q: the quantity is %d", body, *quantity)
 			}
 		}
+		maps.DeleteFunc(plain, func(name string, value any) bool { return value == nil && (name == "token" || name == "quantity") })
 		if len(plain) != want {
 			t.Errorf("%q is taken as %d fields", body, want)
 		}
