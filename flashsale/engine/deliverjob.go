@@ -2,7 +2,7 @@ package engine
 
 import (
 	"context"
-	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
@@ -33,7 +33,7 @@ func (e *Engine) DeliverOnce(ctx context.Context) (int, error) {
 	return did, nil
 }
 
-// deliverEvents delivers rows of any keys. One key that fails does not hold up the others.
+// deliverEvents delivers rows of any keys, of several at a time. One key that fails, or waits for its store, does not hold up the others.
 func (e *Engine) deliverEvents(ctx context.Context, events []flashsale.Event) (int, error) {
 	var keys []flashsale.Key
 	of := map[flashsale.Key][]flashsale.Event{}
@@ -44,14 +44,13 @@ func (e *Engine) deliverEvents(ctx context.Context, events []flashsale.Event) (i
 		}
 		of[key] = append(of[key], events[i])
 	}
-	did := 0
-	var errs []error
-	for _, key := range keys {
-		n, err := e.deliverKey(ctx, key, of[key])
-		did += n
-		errs = append(errs, err)
-	}
-	return did, errors.Join(errs...)
+	var did atomic.Int64
+	err := e.allOf(len(keys), e.cfg.Paying.Parallel, "delivering", func(i int) error {
+		n, err := e.deliverKey(ctx, keys[i], of[keys[i]])
+		did.Add(int64(n))
+		return err
+	})
+	return int(did.Load()), err
 }
 
 func (e *Engine) deliverKey(ctx context.Context, key flashsale.Key, events []flashsale.Event) (int, error) {

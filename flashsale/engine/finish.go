@@ -5,24 +5,57 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
 
-// finishOperations takes operations further that somebody has begun and not finished.
-func (e *Engine) finishOperations(ctx context.Context) (did int, err error) {
-	ops, err := e.orders.OpenOperations(ctx, openOps)
+// finishOperations takes operations further that somebody has begun and not finished: those of a key in their order, of several keys at
+// a time, and what is to be rebuilt last, one after the other, since there is one lease for it. A key whose store does not answer keeps
+// only its own.
+func (e *Engine) finishOperations(ctx context.Context) (int, error) {
+	ops, err := e.orders.OpenOperations(ctx, maxOpenOps)
 	if err != nil {
 		return 0, err
 	}
-	var errs []error
+	var keys []flashsale.Key
+	of := map[flashsale.Key][]*flashsale.Operation{}
+	var rebuilds []*flashsale.Operation
 	for i := range ops {
-		op, err := e.finish(ctx, &ops[i])
+		op := &ops[i]
+		switch {
+		case op.Kind == flashsale.OpRebuild:
+			rebuilds = append(rebuilds, op)
+		case of[op.Key] == nil:
+			keys = append(keys, op.Key)
+			fallthrough
+		default:
+			of[op.Key] = append(of[op.Key], op)
+		}
+	}
+	var did atomic.Int64
+	err = e.allOf(len(keys), e.cfg.Paying.Parallel, "finishing operations", func(i int) error {
+		n, err := e.finishAll(ctx, of[keys[i]])
+		did.Add(int64(n))
+		return err
+	})
+	n, errRebuilds := e.finishAll(ctx, rebuilds)
+	return int(did.Load()) + n, errors.Join(err, errRebuilds)
+}
+
+// finishAll finishes operations in their order, until a store does not answer.
+func (e *Engine) finishAll(ctx context.Context, ops []*flashsale.Operation) (did int, err error) {
+	var errs []error
+	for _, was := range ops {
+		op, err := e.finish(ctx, was)
 		switch {
 		case isEpoch(err) || flashsale.CodeOf(err) == flashsale.CodeFenced:
 		case err != nil:
-			errs = append(errs, fmt.Errorf("the operation %s of %s: %w", ops[i].ID, ops[i].Key, err))
-		case op.State != ops[i].State:
+			errs = append(errs, fmt.Errorf("the operation %s of %s: %w", was.ID, was.Key, err))
+			if isPassing(err) {
+				return did, errors.Join(errs...)
+			}
+		case op.State != was.State:
 			did++
 			e.log.Info("an operation is finished that was left open", slog.String("operation", op.ID), slog.String("state", string(op.State)))
 		}

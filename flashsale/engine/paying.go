@@ -19,7 +19,7 @@ type Paying struct {
 	// Batch is how many payments of each state (live, captured and not applied, to be refunded) one poll looks at. The next poll goes on
 	// after them. Default 500.
 	Batch int
-	// Parallel is how many payments the poller, and the sweeper, look at together. Default 8; at 1 they start no goroutine for it.
+	// Parallel is how many payments, and skus, the jobs look at together. Default 8; at 1 they start no goroutine for it.
 	Parallel int
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
@@ -14,7 +16,6 @@ import (
 const (
 	sweepPage  = 256
 	sweepPages = 8
-	openOps    = 100
 	pruneAge   = time.Hour
 	pruneRows  = 2000
 )
@@ -34,13 +35,9 @@ func (e *Engine) SweepOnce(ctx context.Context) (int, error) {
 		did += n
 		errs = append(errs, err)
 	}
-	for i := range skus {
-		if s := &skus[i]; !s.Rebuilding && ctx.Err() == nil {
-			add(e.sweepPending(ctx, s))
-			add(e.forget(ctx, s))
-		}
-	}
+	// What SQL alone decides comes first: a Stock that does not answer makes everybody wait who asks it.
 	add(e.sweepUnpaid(ctx))
+	add(e.sweepStocks(ctx, skus))
 	add(e.finishOperations(ctx))
 	add(e.retire(ctx))
 	pruned, err := e.orders.PruneOutbox(ctx, pruneAge, pruneRows)
@@ -48,6 +45,27 @@ func (e *Engine) SweepOnce(ctx context.Context) (int, error) {
 	forgotten, err := e.orders.PruneEvents(ctx, flashsale.EventsFor, pruneRows)
 	add(int(forgotten), err)
 	return did, errors.Join(errs...)
+}
+
+// sweepStocks ends and forgets what the Stock knows, of several skus at a time: those of a node that does not answer keep the others
+// waiting as little as can be.
+func (e *Engine) sweepStocks(ctx context.Context, skus []flashsale.SKUState) (int, error) {
+	var did atomic.Int64
+	err := e.allOf(len(skus), e.cfg.Paying.Parallel, "sweeping", func(i int) error {
+		s := &skus[i]
+		if s.Rebuilding || ctx.Err() != nil {
+			return nil
+		}
+		ended, err := e.sweepPending(ctx, s)
+		if err == nil {
+			var forgotten int
+			forgotten, err = e.forget(ctx, s)
+			ended += forgotten
+		}
+		did.Add(int64(ended))
+		return err
+	})
+	return int(did.Load()), err
 }
 
 // sweepPending is T2. A row that is there after all is answered with what it says, so that the Stock follows that.
@@ -109,6 +127,8 @@ func (e *Engine) moved(key flashsale.Key, d *flashsale.Decided, transition strin
 
 // sweepUnpaid is T6 and T7.
 func (e *Engine) sweepUnpaid(ctx context.Context) (did int, err error) {
+	expired := map[flashsale.Key][]flashsale.Decided{}
+	defer func() { e.deliverAll(ctx, expired) }()
 	for range sweepPages {
 		list, err := e.orders.Expiring(ctx, sweepPage)
 		if err != nil {
@@ -122,7 +142,7 @@ func (e *Engine) sweepUnpaid(ctx context.Context) (did int, err error) {
 				reserved = append(reserved, &list[i])
 			}
 		}
-		n, err := e.expire(ctx, reserved)
+		n, err := e.expire(ctx, reserved, expired)
 		did += n
 		if err := errors.Join(err, e.settle(ctx, confirming)); err != nil || len(reserved) < sweepPage || n == 0 {
 			return did, err
@@ -131,9 +151,17 @@ func (e *Engine) sweepUnpaid(ctx context.Context) (did int, err error) {
 	return did, nil
 }
 
-// expire is T6, then the Stock follows, in one step for each key.
-func (e *Engine) expire(ctx context.Context, reserved []*flashsale.Reservation) (did int, err error) {
-	of := map[flashsale.Key][]flashsale.Decided{}
+// deliverAll lets the Stock follow, in one step for each key.
+func (e *Engine) deliverAll(ctx context.Context, decided map[flashsale.Key][]flashsale.Decided) {
+	keys := slices.Collect(maps.Keys(decided))
+	_ = e.allOf(len(keys), e.cfg.Paying.Parallel, "delivering", func(i int) error {
+		e.deliverNow(ctx, keys[i], decided[keys[i]])
+		return nil
+	})
+}
+
+// expire is T6. What was expired is added to what there is of each key.
+func (e *Engine) expire(ctx context.Context, reserved []*flashsale.Reservation, of map[flashsale.Key][]flashsale.Decided) (did int, err error) {
 	var errs []error
 	for _, r := range reserved {
 		d, err := e.orders.Expire(ctx, r.RID)
@@ -149,9 +177,6 @@ func (e *Engine) expire(ctx context.Context, reserved []*flashsale.Reservation) 
 		of[r.Key] = append(of[r.Key], d)
 		e.moved(r.Key, &d, "T6")
 		did++
-	}
-	for key, decided := range of {
-		e.deliverNow(ctx, key, decided)
 	}
 	return did, errors.Join(errs...)
 }

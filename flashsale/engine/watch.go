@@ -22,32 +22,49 @@ func (e *Engine) WatchOnce(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	looks := make([]look, len(skus))
+	err = e.allOf(len(skus), e.cfg.Paying.Parallel, "looking at a sku", func(i int) (err error) {
+		looks[i], err = e.watch(ctx, &skus[i])
+		return err
+	})
 	var lossy []flashsale.Key
-	var errs []error
 	did := 0
-	for i := range skus {
-		s := &skus[i]
-		e.skus.put(s)
-		v, err := e.stock.View(ctx, s.Key)
-		if flashsale.CodeOf(err) == flashsale.CodeUnavailable {
-			// The others would wait for the same store.
-			errs = append(errs, err)
-			break
-		}
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-		case e.lossOf(s, &v) != "":
-			lossy = append(lossy, s.Key)
-		case v.Settings.Version < s.Settings.Version:
+	for i := range looks {
+		switch looks[i] {
+		case lookLost:
+			lossy = append(lossy, skus[i].Key)
+		case lookBehind:
 			did++
-			errs = append(errs, e.configure(ctx, s.Key))
 		}
 	}
 	if len(lossy) > 0 {
-		errs = append(errs, e.rebuildLossy(ctx, lossy))
+		err = errors.Join(err, e.rebuildLossy(ctx, lossy))
 	}
-	return did + len(lossy), errors.Join(errs...)
+	return did + len(lossy), err
+}
+
+// look is what a look at a sku has found.
+type look uint8
+
+const (
+	lookSound  look = iota
+	lookBehind      // it did not have its settings
+	lookLost
+)
+
+// watch looks at one sku. One that cannot be looked at, as its node does not answer, keeps no other from being looked at.
+func (e *Engine) watch(ctx context.Context, s *flashsale.SKUState) (look, error) {
+	e.skus.put(s)
+	v, err := e.stock.View(ctx, s.Key)
+	switch {
+	case err != nil:
+		return lookSound, err
+	case e.lossOf(s, &v) != "":
+		return lookLost, nil
+	case v.Settings.Version < s.Settings.Version:
+		return lookBehind, e.configure(ctx, s.Key)
+	}
+	return lookSound, nil
 }
 
 // lossOf says what tells of a loss, "" if nothing does. The state was read before the view: all that is compared only grows, so
