@@ -125,6 +125,8 @@ func (v *SaleView) Batch(_ string, jobs, retries int, took, oldest time.Duration
 }
 
 // Backlog takes the figures of a queue.
+//
+//nolint:revive // its arguments are those of the engine's observer
 func (v *SaleView) Backlog(sku string, depth, pulled, dead, pending int64, oldest time.Duration) {
 	v.use()
 	s := v.skus.of(sku)

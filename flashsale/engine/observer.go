@@ -3,6 +3,8 @@ package engine
 import "time"
 
 // Observer is told what happens. Calls come from many goroutines and must not block. Keys are "sale/sku".
+//
+//nolint:interfacebloat // one method for each kind of thing that can happen
 type Observer interface {
 	// Reserved tells of a reserve call: outcome is "accepted", "known", or the code of the refusal or error.
 	Reserved(sku, outcome string, took time.Duration)

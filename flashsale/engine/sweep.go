@@ -53,7 +53,7 @@ func (e *Engine) sweepStocks(ctx context.Context, skus []flashsale.SKUState) (in
 	var did atomic.Int64
 	err := e.allOf(len(skus), e.cfg.Paying.Parallel, "sweeping", func(i int) error {
 		s := &skus[i]
-		if s.Rebuilding || ctx.Err() != nil {
+		if s.Rebuilding {
 			return nil
 		}
 		ended, err := e.sweepPending(ctx, s)
