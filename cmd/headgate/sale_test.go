@@ -161,6 +161,7 @@ func TestSale(t *testing.T) {
 	step("rebuild-dry", saleadmin.Viewer, "rebuild", "spring", "--dry-run")
 	step("rebuild", saleadmin.Admin, why("rebuild", "spring", "--sku", "phone")...)
 	step("drain", saleadmin.Operator, why("drain", "spring")...)
+	step("show-later", saleadmin.Viewer, "show", "spring")
 	step("list", saleadmin.Viewer, "list")
 	step("show-json", saleadmin.Viewer, "show", "spring", "--json")
 	step("show-unknown", saleadmin.Viewer, "show", "summer")
