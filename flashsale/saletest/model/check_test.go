@@ -153,7 +153,7 @@ func (w *world) told() []*flashsale.Event {
 // payments checks I7: what was captured has paid for a reservation, or was refunded, and never both or twice.
 func (w *world) payments() {
 	ctx := context.Background()
-	paid := map[string]string{}
+	paid, charged := map[string]string{}, map[string]string{}
 	for r := range w.provider.Records() {
 		p, err := w.orders.Payment(ctx, r.Intent.Key)
 		w.must(err)
@@ -166,6 +166,12 @@ func (w *world) payments() {
 			w.f.Errorf("I7: %s was refunded for a %s, and was captured as it was asked for", r.Intent.Key, p.Reason)
 		case !r.Charged() && p.AppliedTo != "":
 			w.f.Errorf("I7: %s pays for %s, and its money is not here", r.Intent.Key, p.AppliedTo)
+		}
+		if r.Charged() {
+			if other := charged[p.RID]; other != "" {
+				w.f.Errorf("I7: the shopper was charged twice for %s, by %s and %s", p.RID, other, p.IntentKey)
+			}
+			charged[p.RID] = p.IntentKey
 		}
 		if p.AppliedTo == "" {
 			continue

@@ -47,7 +47,7 @@ func sourceMutants() map[string][]source {
 		"T3b expires in time": {
 			{"sqlorders/settle.go", "if f.late {", "if true {"},
 		},
-		"T3b reserves when it is late": {
+		"T3 begins when it is late": {
 			{"sqlorders/payments.go", "case !now.Before(r.Until):", "case false:"},
 		},
 		"T6 does not look at the time": {
