@@ -3,6 +3,7 @@ package invariants
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -164,16 +165,26 @@ type watchFor struct {
 	wrong  string
 }
 
-func (f *watchFor) look(wrong []string, call string) {
+// after returns what is called after each step.
+func (f *watchFor) after(w *world, l *look) func(call string) {
+	return func(call string) {
+		if !strings.HasPrefix(call, l.of) {
+			return
+		}
+		f.note(l.see(w), call)
+	}
+}
+
+func (f *watchFor) note(wrong []string, call string) {
 	if f.looked++; f.wrong == "" && len(wrong) > 0 {
 		f.wrong = fmt.Sprintf("after %s: %s", call, wrong[0])
 	}
 }
 
-func (f *watchFor) verdict(w *world, atLeast int) {
-	w.Helper()
+// verdict fails if anything was wrong, or if it was not looked often enough to tell.
+func (f *watchFor) verdict(t *testing.T, atLeast int) {
+	t.Helper()
 	if f.wrong != "" || f.looked < atLeast {
-		w.Fatalf("looked %d times: %s", f.looked, f.wrong)
+		t.Fatalf("looked %d times: %s", f.looked, f.wrong)
 	}
-	w.Logf("looked %d times", f.looked)
 }

@@ -210,7 +210,7 @@ func TestI14_InFullSwing(t *testing.T) {
 		losses := 0
 		b.run(func(call string) {
 			books := b.counters()
-			seen.look(books.units(), call)
+			seen.note(books.units(), call)
 			if !writes[call] || b.store.image() == nil {
 				return
 			}
@@ -219,7 +219,7 @@ func TestI14_InFullSwing(t *testing.T) {
 				b.store.restore(images[len(images)-1-7*losses%len(images)])
 			}
 		})
-		seen.verdict(b.world, 100)
+		seen.verdict(t, 100)
 		if pair == memoryAndSQLite {
 			b.loseStock()
 		} else if losses == 0 {
