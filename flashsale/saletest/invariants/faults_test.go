@@ -111,23 +111,22 @@ func flaky(seed uint64, oneIn int) func(string) error {
 // doom is the death of an engine at its n-th call of a port, before it is made; what is after a call is before the next one. From then
 // on nothing of the engine comes to any port.
 type doom struct {
-	n     int
-	end   context.CancelFunc
+	n   int
+	end context.CancelFunc
+
+	mu    sync.Mutex // a lease may be renewed beside the flow
 	calls int
 	dead  bool
 	at    string
-	// then, if set, happens at that moment.
-	then func()
 }
 
 func (d *doom) gate() *porttest.Gate {
 	return &porttest.Gate{Before: func(_ context.Context, call string) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		if d.calls++; d.calls == d.n {
 			d.dead, d.at = true, call
 			d.end()
-			if d.then != nil {
-				d.then()
-			}
 		}
 		if d.dead {
 			return cut(call)

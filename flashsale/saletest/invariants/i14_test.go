@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,10 +19,12 @@ import (
 type failover struct {
 	*world
 	at, drop int // at which call, and how many writes
-	calls    int
-	images   []image
-	call     string
-	fresh    bool // the next engine is another one
+
+	mu     sync.Mutex // a lease may be renewed beside the flow
+	calls  int
+	images []image
+	call   string
+	dead   bool // the engine is lost, too
 }
 
 // writes are the calls of a Stock that may write.
@@ -38,7 +41,9 @@ var ofRebuild = map[string]bool{
 
 func (f *failover) gate() *porttest.Gate {
 	return &porttest.Gate{Before: func(_ context.Context, call string) error {
-		if f.fresh {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.dead {
 			return cut(call)
 		}
 		if f.calls++; f.calls == f.at {
@@ -58,7 +63,7 @@ func (f *failover) gate() *porttest.Gate {
 func (f *failover) strikes() bool {
 	if _, ok := f.store.(*memory); ok {
 		f.store.lose()
-		f.fresh = true
+		f.dead = true
 		return true
 	}
 	if len(f.images) > 0 {
@@ -70,9 +75,10 @@ func (f *failover) strikes() bool {
 // play is a flow with everything in it that writes to the Stock, a rebuild among it. Errors are the faults'.
 func (f *failover) play(user string) {
 	ctx := f.Context()
-	e := f.behind(f.gate())
+	doomed := f.behind(f.gate())
+	e := doomed
 	then := func(step func(e *engine.Engine)) {
-		if f.fresh {
+		if f.dead && e == doomed {
 			f.boot(2)
 			e = f.engine(0)
 		}
