@@ -31,7 +31,11 @@ const (
 
 func newBustle(t *testing.T, pair string) *bustle {
 	t.Helper()
-	return &bustle{world: newWorld(t, pair, plan{total: bustleTotal, limit: 2, lease: 300 * time.Millisecond}), shoppers: 40}
+	shoppers := 40
+	if underRace {
+		shoppers = 24
+	}
+	return &bustle{world: newWorld(t, pair, plan{total: bustleTotal, limit: 2, lease: 300 * time.Millisecond}), shoppers: shoppers}
 }
 
 // run lets everybody do what they do until the shoppers are through, and hears of what was between any two steps.
@@ -66,7 +70,7 @@ func (b *bustle) work(i int) {
 		did, _ := jobs[n%len(jobs)](ctx)
 		told, _ := b.bank.Step(ctx)
 		if decided+did+told == 0 {
-			b.breathe()
+			b.breathe(time.Millisecond)
 		}
 	}
 }
@@ -75,7 +79,7 @@ func (b *bustle) operate() {
 	ctx := b.Context()
 	again := func(f func() error) {
 		for i := 0; f() != nil && i < 1000; i++ {
-			b.breathe()
+			b.breathe(time.Millisecond)
 		}
 	}
 	again(func() error { _, err := b.engine(0).TopUp(ctx, b.command("more"), bustleTopUp); return err })
@@ -125,7 +129,7 @@ func (b *bustle) insist(call func() error) bool {
 		err := call()
 		switch flashsale.CodeOf(err) {
 		case flashsale.CodeUnavailable, flashsale.CodeRebuilding, flashsale.CodeBusy, flashsale.CodeStaleEpoch:
-			b.breathe()
+			b.breathe(time.Millisecond)
 		case "":
 			return err == nil
 		case flashsale.CodeSoldOut, flashsale.CodeNotFound:

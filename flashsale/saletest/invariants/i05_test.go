@@ -33,50 +33,12 @@ func TestI5_OnceEach(t *testing.T) {
 	const many = 12
 	eachPair(t, func(t *testing.T, pair string) {
 		w := newWorld(t, pair, plan{total: 10})
-		token := w.token("ann")
 		w.faults.set(&hooks{before: lose(3, "stock.Reserve", "orders.Decide"), after: lose(6, "stock.Reserve", "orders.Decide", "stock.Apply")})
-		rids := make([]string, many)
-		w.atOnce(many, func(i int) error {
-			for {
-				a, err := w.engine(i).Reserve(t.Context(), request(token, "ann", 1))
-				if rids[i] = a.RID; flashsale.CodeOf(err) != flashsale.CodeUnavailable {
-					return err
-				}
-			}
-		})
-		rid := rids[0]
-		for _, other := range rids {
-			if other != rid {
-				t.Fatalf("one token has made %s and %s", rid, other)
-			}
-		}
-		if v := w.view(); v.Available != 9 || v.Queue.Depth != 1 {
-			t.Fatalf("I5: the stock has %d available and %d jobs; want 9 and 1", v.Available, v.Queue.Depth)
-		}
+		rid := w.reserveAtOnce(many, "ann")
 		w.decideAtOnce(6, rid)
 		w.faults.set(nil)
 		w.tally(map[string]int64{"reservation": 1, "orders": 1, "stock_ledger WHERE phase = 'reserve'": 1, "outbox": 1})
-
-		intents := make([]string, many)
-		w.atOnce(many, func(i int) error {
-			a, err := w.engine(i).Pay(t.Context(), rid, "ann")
-			intents[i] = a.IntentKey
-			return err
-		})
-		intent := intents[0]
-		w.deaf.Store(true)
-		w.capture(intent)
-		w.clock.advance(time.Minute)
-		w.atOnce(many, func(i int) error {
-			switch i % 4 {
-			case 0:
-				_, err := w.engine(i / 4).PollOnce(t.Context())
-				return err
-			case 1:
-				return w.event(i/4, "another", intent, flashsale.PayCaptured)
-			}
-			return w.event(i, "one", intent, flashsale.PayCaptured)
-		})
+		w.payAtOnce(many, rid, "ann")
 		w.is(rid, flashsale.Confirmed)
 		w.tally(map[string]int64{"payment": 1, "payment_event": 2, "orders WHERE state = 'paid'": 1, "stock_ledger WHERE phase = 'settle'": 1, "outbox": 3})
 		w.sound()
@@ -84,6 +46,55 @@ func TestI5_OnceEach(t *testing.T) {
 			t.Errorf("the stock has %d, %d held, %d sold; want 9, 0, 1", v.Available, v.Held, v.Sold)
 		}
 	})
+}
+
+// reserveAtOnce spends one token many times at once.
+func (w *world) reserveAtOnce(n int, user string) (rid string) {
+	w.Helper()
+	token, rids := w.token(user), make([]string, n)
+	w.atOnce(n, func(i int) error {
+		for {
+			a, err := w.engine(i).Reserve(w.Context(), request(token, user, 1))
+			if rids[i] = a.RID; flashsale.CodeOf(err) != flashsale.CodeUnavailable {
+				return err
+			}
+		}
+	})
+	for _, other := range rids {
+		if other != rids[0] {
+			w.Fatalf("I5: one token has made %s and %s", rids[0], other)
+		}
+	}
+	if v := w.view(); v.Available != v.Total-1 || v.Queue.Depth != 1 {
+		w.Fatalf("I5: the stock has %d of %d available and %d jobs; want one less, and 1", v.Available, v.Total, v.Queue.Depth)
+	}
+	return rids[0]
+}
+
+// payAtOnce begins a payment many times at once, and then has the poller and two webhooks, many times each, tell at once that it went through.
+func (w *world) payAtOnce(n int, rid, user string) {
+	w.Helper()
+	intents := make([]string, n)
+	w.atOnce(n, func(i int) error {
+		a, err := w.engine(i).Pay(w.Context(), rid, user)
+		intents[i] = a.IntentKey
+		return err
+	})
+	intent := intents[0]
+	w.deaf.Store(true)
+	w.capture(intent)
+	w.clock.advance(time.Minute)
+	w.atOnce(n, func(i int) error {
+		switch i % 4 {
+		case 0:
+			_, err := w.engine(i / 4).PollOnce(w.Context())
+			return err
+		case 1:
+			return w.event(i/4, "another", intent, flashsale.PayCaptured)
+		}
+		return w.event(i, "one", intent, flashsale.PayCaptured)
+	})
+	w.deaf.Store(false)
 }
 
 // decideAtOnce has several consumers decide a job that each of them was handed out.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
@@ -15,9 +16,7 @@ func (w *world) decided(i int, token, user string, quantity int64) (rid string, 
 		a, err := w.engine(i).Reserve(w.Context(), request(token, user, quantity))
 		switch code := flashsale.CodeOf(err); code {
 		case flashsale.CodeRebuilding, flashsale.CodeUnavailable, flashsale.CodeClosed, flashsale.CodeStaleEpoch:
-			if _, err := w.engine(i).WatchOnce(w.Context()); err != nil && flashsale.CodeOf(err) != flashsale.CodeClosed && flashsale.CodeOf(err) != flashsale.CodeUnavailable {
-				return "", "", err
-			}
+			w.breathe(20 * time.Millisecond)
 		case "", flashsale.CodePurchaseLimit:
 			return a.RID, code, nil
 		default:
@@ -77,10 +76,16 @@ func TestI6_OneOfAThousandWhileTheStockIsLost(t *testing.T) {
 		w.atOnce(len(tokens)+1, func(i int) error {
 			if i == len(tokens) {
 				for answered.Load() < 300 && t.Context().Err() == nil {
-					w.breathe()
+					w.breathe(time.Millisecond)
 				}
 				w.loseStock()
 				close(lost)
+				for answered.Load() < int64(len(tokens)) && t.Context().Err() == nil {
+					if _, err := w.engine(0).WatchOnce(t.Context()); err != nil {
+						return err
+					}
+					w.breathe(20 * time.Millisecond)
+				}
 				return nil
 			}
 			if i >= 600 {

@@ -176,16 +176,16 @@ func stride(pair string) int {
 	case everyCrash():
 		return 1
 	case underRace:
-		return 9
+		return 13
 	case pair == memoryAndSQLite:
-		return 3
+		return 4
 	}
-	return 4
+	return 5
 }
 
 // TestI13_AnyCrash: an engine dies before any of the calls that it makes, after each commit and before each acknowledgement among them; others
-// take over, the shopper asks again, and I1 to I8 hold. Unless HEADGATE_EVERY_CRASH is set every third call is tried in
-// memory and every fourth on the other pairs, of which each begins with another one.
+// take over, the shopper asks again, and I1 to I8 hold. Unless HEADGATE_EVERY_CRASH is set every fourth call is tried in
+// memory and every fifth on the other pairs, of which each begins with another one.
 func TestI13_AnyCrash(t *testing.T) {
 	eachPair(t, func(t *testing.T, pair string) {
 		w := newWorld(t, pair, plan{total: 100, lasts: 365 * 24 * time.Hour})

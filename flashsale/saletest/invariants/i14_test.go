@@ -18,7 +18,8 @@ import (
 // have, but without the sign that tells of a restart. A store in memory has no replica: it loses all, with its process.
 type failover struct {
 	*world
-	at, drop int // at which call, and how many writes
+	at, drop int // at which call, and how many writes; call 0 is after the flow, and drop 0 all since the mark
+	mark     int // how many writes there were when somebody began to buy who may buy no more then
 
 	mu     sync.Mutex // a lease may be renewed beside the flow
 	calls  int
@@ -66,8 +67,10 @@ func (f *failover) strikes() bool {
 		f.dead = true
 		return true
 	}
-	if len(f.images) > 0 {
-		f.store.restore(f.images[max(len(f.images)-f.drop, 0)])
+	if last := len(f.images); f.drop == 0 {
+		f.store.restore(f.images[f.mark])
+	} else if last > 0 {
+		f.store.restore(f.images[max(last-f.drop, 0)])
 	}
 	return false
 }
@@ -112,6 +115,7 @@ func (f *failover) play(user string) {
 	reserve("dan")
 	consume()
 	reserve("bob")
+	f.mark = len(f.images)
 	reserve("ann")
 	consume()
 	pay("dan")
@@ -160,9 +164,13 @@ func (f *failover) demand(user string) {
 // as if nothing had happened, and I1, I5, I6 and I7 hold, at once and once everybody has asked again and paid. A rebuild mends the rest.
 func TestI14_LastWritesLost(t *testing.T) {
 	drops := []int{1, 2, 3, 5, 8, 13, 21, 1 << 20}
+	atRest := []int{0, 1, 2, 5, 8, 21}
+	if underRace {
+		atRest = atRest[:2]
+	}
 	eachPair(t, func(t *testing.T, pair string) {
 		w := newWorld(t, pair, plan{total: 2000, limit: 2, lasts: 365 * 24 * time.Hour})
-		during, rebuilding, rejected := 0, 0, int64(0)
+		during, rebuilding := 0, 0
 		for at, reached := 1, true; reached; at += stride(pair) {
 			f := &failover{world: w, at: at, drop: drops[at%len(drops)]}
 			if reached = f.strikesAt(at%3 == 0); reached {
@@ -172,15 +180,13 @@ func TestI14_LastWritesLost(t *testing.T) {
 				rebuilding++
 			}
 		}
-		for i, drop := range drops {
-			if i%2 == 1 || everyCrash() || !underRace {
-				f := &failover{world: w, drop: drop}
-				f.strikesAt(false)
-			}
+		for _, drop := range atRest {
+			f := &failover{world: w, drop: drop}
+			f.strikesAt(false)
 		}
-		rejected = w.count("SELECT COUNT(*) FROM reservation WHERE state = 7 AND reason = '" + flashsale.ReasonPurchaseLimit + "'")
+		rejected := w.count("SELECT COUNT(*) FROM reservation WHERE state = 7 AND reason = '" + flashsale.ReasonPurchaseLimit + "'")
 		t.Logf("lost writes at %d calls, %d of them of a rebuild; SQL had to keep the purchase limit %d times", during, rebuilding, rejected)
-		if during < 8 || rebuilding == 0 || rejected == 0 && pair != memoryAndSQLite {
+		if during < 6 || rebuilding == 0 && !underRace || rejected == 0 && pair != memoryAndSQLite {
 			t.Errorf("lost writes at %d calls, %d of them of a rebuild; SQL had to keep the purchase limit %d times", during, rebuilding, rejected)
 		}
 	})

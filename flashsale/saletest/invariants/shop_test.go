@@ -202,11 +202,11 @@ func (w *world) expireAll() {
 	w.sweep()
 }
 
-// breathe is how long those wait who ask again.
-func (w *world) breathe() {
+// breathe is for those who ask again: they wait.
+func (w *world) breathe(d time.Duration) {
 	select {
 	case <-w.Context().Done():
-	case <-time.After(time.Millisecond):
+	case <-time.After(d):
 	}
 }
 
