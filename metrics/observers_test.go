@@ -46,7 +46,7 @@ func TestDocsHaveEveryAlarm(t *testing.T) {
 		t.Fatalf("%d kinds of alarms were found", len(kinds))
 	}
 	for _, kind := range kinds {
-		for _, want := range []string{fmt.Sprintf(`headgate_sale_alarm_active{kind="%s"}`, kind[1]), "\n| `" + string(kind[1]) + "` | "} {
+		for _, want := range []string{fmt.Sprintf(`headgate_sale_alarm_active{kind=%q}`, kind[1]), "\n| `" + string(kind[1]) + "` | "} {
 			if !strings.Contains(string(text), want) {
 				t.Errorf("docs/metrics.md has no %q", want)
 			}
