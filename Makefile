@@ -67,9 +67,14 @@ fuzz: ## Run every fuzz target for FUZZTIME
 bench: ## Compare with the peers and print the table (ARGS=-h for its flags)
 	@cd bench && $(GO) run . $(ARGS)
 
+.PHONY: generate
+generate: ## Make the script for shops' pages from its source
+	@$(GO) generate ./flashsale/salehttp/page
+
 .PHONY: lint
-lint: ## Run the linters of .golangci.yml over the module and over bench
-	@code=0; $(LINT) run ./... || code=$$?; cd bench && $(LINT) run ./... || code=$$?; exit $$code
+lint: ## Run the linters of .golangci.yml over the module and over bench, and see that what is generated is up to date
+	@code=0; $(GO) tool -modfile=$(CURDIR)/tools/go.mod esbuild --minify --charset=utf8 --target=es2020 flashsale/salehttp/page/page.js | cmp - flashsale/salehttp/page/page.min.js || { echo "page.min.js is not made of page.js: make generate"; code=1; }; \
+	$(LINT) run ./... || code=$$?; cd bench && $(LINT) run ./... || code=$$?; exit $$code
 
 .PHONY: fmt
 fmt: ## Format all Go files

@@ -3,6 +3,7 @@
 #
 #   redis-server  single node, Sentinel and Cluster
 #   nginx         as an upstream, and as the peer of the gateway in bench/
+#   chromium      shows pages as people see them
 #   curl, wrk     drive the servers from outside
 #   faketime      gives a redis-server a clock that can be set
 #   postgres, mariadbd  hold the orders of a sale
@@ -29,6 +30,7 @@ want_postgres() {
 }
 want redis-server redis-server
 want nginx nginx-light
+want chromium chromium
 want curl curl
 want wrk wrk
 want faketime faketime

@@ -8,6 +8,7 @@ import (
 
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/salehttp/page"
 )
 
 // Handler answers everything under [Prefix]. It is safe for concurrent use.
@@ -19,8 +20,8 @@ type Handler struct {
 	streams *streams
 	tickets *tickets
 	pages   showPages
-	// documentTag names the version of the document.
-	documentTag string
+	// documentTag and scriptTag name the versions of the document and of the script for pages.
+	documentTag, scriptTag string
 	// open ends when Close is called.
 	open context.Context
 	end  context.CancelFunc
@@ -47,7 +48,7 @@ func New(cfg Config) (*Handler, error) {
 	}
 	h.tickets = &tickets{keys: cfg.Keys, random: cfg.Rand, now: cfg.Now, limiter: cfg.Limiter, limit: limit}
 	h.open, h.end = context.WithCancel(context.Background())
-	h.routes, h.documentTag = h.table(), entityTag(openAPI)
+	h.routes, h.documentTag, h.scriptTag = h.table(), entityTag(openAPI), entityTag([]byte(page.Script()))
 	return h, nil
 }
 

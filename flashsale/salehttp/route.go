@@ -26,6 +26,7 @@ func (h *Handler) table() []route {
 	all := []route{
 		{path: "", methods: on{get: (*answer).list}},
 		{path: "/~/openapi.json", methods: on{get: (*answer).document}},
+		{path: "/~/page.js", methods: on{get: (*answer).script}},
 		{path: "/~/webhook", methods: on{post: (*answer).webhook}},
 		{path: "/{sale}", methods: on{get: (*answer).show}},
 		{path: "/{sale}/orders", methods: on{get: (*answer).orders}, identity: true},

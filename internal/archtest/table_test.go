@@ -112,7 +112,8 @@ func table() []row {
 		{pkg: "resp", layer: 3, own: []string{root, "policy", verdict}, libs: []string{"github.com/tidwall/redcon"}, why: "answers over the Redis protocol"},
 		{pkg: "roundtrip", layer: 3, own: []string{root}, why: "a limit around an http.RoundTripper needs a Limiter alone"},
 		{pkg: "guard", layer: 3, own: []string{root}, why: "a limit around a function needs a Limiter alone"},
-		{pkg: "flashsale/salehttp", layer: 3, own: []string{root, "flashsale", "flashsale/engine", verdict}, why: "the sale's HTTP for shoppers; it declares Identity and app fills it"},
+		{pkg: "flashsale/salehttp/page", layer: 0, why: "a script for browsers, and nothing else"},
+		{pkg: "flashsale/salehttp", layer: 3, own: []string{root, "flashsale", "flashsale/engine", "flashsale/salehttp/page", verdict}, why: "the sale's HTTP for shoppers; it declares Identity and app fills it"},
 		{pkg: "flashsale/saleadmin", layer: 3, own: []string{root, "flashsale", "flashsale/engine", verdict}, why: "the sale's HTTP for operators; it declares Actor and app fills it"},
 		{pkg: "console", layer: 3, own: []string{root, "policy", "flashsale", "source", "history"}, why: "shows and changes what these hold"},
 

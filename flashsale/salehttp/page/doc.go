@@ -23,11 +23,12 @@
 // state: a shop can write its own before the elements are mounted.
 package page
 
-import _ "embed" // for Script
+import _ "embed"
 
 //go:generate go tool -modfile=../../../tools/go.mod esbuild --minify --charset=utf8 --target=es2020 --outfile=page.min.js --allow-overwrite page.js
 
-// Script is the script, as it is served: text/javascript in UTF-8. It must not be changed.
-//
 //go:embed page.min.js
-var Script []byte
+var script string
+
+// Script returns the script as it is served: text/javascript in UTF-8.
+func Script() string { return script }

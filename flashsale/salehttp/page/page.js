@@ -8,7 +8,7 @@
     loading: ['One moment…', '请稍候…'],
     soon: ['Opens in {t}', '距开售 {t}'],
     open: ['On sale now', '正在热卖'],
-    asking: ['Sending your order…', '正在提交订单…'],
+    asking: ['Sending…', '正在提交…'],
     retrying: ['Very busy. We keep trying; you lose nothing.', '抢购人数较多，正在自动重试，不影响您的资格。'],
     pending: ['Processing. It is not yours yet.', '订单处理中，尚未抢到，请稍候。'],
     reserved: ['Held for you. Pay within {t}.', '已为您保留，请在 {t} 内付款。'],
@@ -17,7 +17,7 @@
     rejected: ['Not reserved: others were quicker.', '未抢到，已被他人抢先。'],
     cancelled: ['Given back.', '已放弃。'],
     expired: ['Not paid in time; given back.', '付款超时，商品已释放。'],
-    unknown: ['Nothing is reserved for you. Please try again.', '没有为您保留商品，请重试。'],
+    unknown: ['Nothing is reserved for you.', '没有为您保留商品。'],
     all_held: ['All are held now. Some may come back.', '暂时全部被占用，可能有人放弃。'],
     gone: ['Sold out.', '已售罄。'],
     paused: ['The sale is paused.', '活动已暂停。'],
@@ -85,18 +85,19 @@
         const res = await fetch(base + route, {
           method: body ? 'POST' : 'GET',
           body,
+          cache: 'no-store', // the time in an answer must be that of now
           signal: AbortSignal.timeout?.(patience),
           credentials: 'include', // of another origin too, if data-base names one
           headers: { 'Accept-Language': zh ? 'zh' : 'en', ...(body && { 'Content-Type': 'application/json' }) },
         });
-        const doc = await res.json();
+        const doc = await res.json().catch(() => ({})); // somebody between has answered, perhaps
         const to = clock();
         if (doc.now && to - from < rtt) { // the clock is set by the quickest answer
           rtt = to - from;
           ahead = ms(doc.now) + res.headers.get('Age') * 1000 - (from + to) / 2;
         }
         return { code: res.status, doc, after: +res.headers.get('Retry-After') };
-      } catch { // no answer, or none of ours
+      } catch { // no answer
         return { code: 0, doc: {}, after: 0 };
       }
     };
