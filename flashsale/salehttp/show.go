@@ -91,19 +91,21 @@ func (a *answer) show() {
 	})
 }
 
-// shared answers with what is the same for everybody, and may be kept for a second. Its tag is weak: it stands for all but the time, so that
-// who asks whether anything has changed is told no when only time has passed.
+// shared answers with what is the same for everybody, and may be kept for a second. It has no tag: whoever keeps an answer and is told that nothing
+// has changed would go on showing the old time.
 func (a *answer) shared(name string, of any, document func() any) {
 	page := a.h.pages.of(name, of)
 	if page == nil {
 		text := a.marshal(document())
-		page = &showPage{of: of, open: text[:len(text)-1], tag: "W/" + entityTag(text)}
+		page = &showPage{of: of, open: text[:len(text)-1]}
 		a.h.pages.keep(name, page)
 	}
 	body := make([]byte, 0, len(page.open)+len(`,"now":""}`)+len(timeFormat)+1)
 	body = append(append(body, page.open...), `,"now":"`...)
 	body = append(a.h.cfg.Now().UTC().AppendFormat(body, timeFormat), "\"}\n"...)
-	a.cacheable("application/json", "public, max-age=1", page.tag, body)
+	a.w.Header().Set("Cache-Control", "public, max-age=1")
+	a.w.Header().Set("Content-Type", "application/json")
+	a.body(http.StatusOK, body)
 }
 
 // showPages keeps what was written of sales as long as those are the same: a crowd that waits for an opening asks for little else.
@@ -116,7 +118,6 @@ type showPages struct {
 type showPage struct {
 	of   any
 	open []byte
-	tag  string
 }
 
 // maxPages bounds them: there are as many as sales are shown, and some that are not any more.
