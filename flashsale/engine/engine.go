@@ -44,6 +44,9 @@ type Config struct {
 	MaxWaiting int
 	// MaxRefusals bounds how many refusals this instance remembers, for [Engine.Refusals]; about 150 bytes each. Default 65,536.
 	MaxRefusals int
+	// AskAlways has the Stock asked for every reserve call. Default: once a sku is sold out that is answered from memory, as right
+	// as the Stock would, and no call reaches it but those of who holds something; what comes back is sold within 100 ms.
+	AskAlways bool
 	// Consumers says how jobs are decided.
 	Consumers Consumers
 	// Jobs says how often the sweeper and the others run.
@@ -71,6 +74,7 @@ type Engine struct {
 	running  sync.WaitGroup
 	paying   *paying
 	care     *care
+	soldOut  soldOut
 	refusals *journal
 	alarms   *alarmBook
 	showcase *showcase

@@ -84,15 +84,27 @@ func (e *Engine) reserve(ctx context.Context, r *ReserveRequest) (ReserveAnswer,
 	if limit := s.Settings.PurchaseLimit; r.Quantity < 1 || r.Quantity > limit {
 		return ReserveAnswer{}, errorf(flashsale.CodeInvalidQuantity, "%s: a quantity of %d; give 1 to %d", r.Key, r.Quantity, limit)
 	}
-	ask := flashsale.Ask{
-		RID: token.RID, User: r.User, Quantity: r.Quantity, Body: flashsale.BodyHash(r.Key, r.User, r.Quantity),
-		OnlyKnown: !e.cfg.Now().Before(token.ExpiresAt),
+	ask := flashsale.Ask{RID: token.RID, User: r.User, Quantity: r.Quantity, OnlyKnown: !e.cfg.Now().Before(token.ExpiresAt)}
+	if m := e.soldOut.get(r.Key); m != nil {
+		v, err := e.recall(ctx, m, s.Epoch, &ask)
+		if err != nil || v != askStock {
+			return e.recalled(ctx, m, &ask, v, err)
+		}
 	}
-	a, err := e.take(ctx, r.Key, &ask)
+	return e.reserveIn(ctx, r.Key, &ask)
+}
+
+// reserveIn asks the Stock.
+func (e *Engine) reserveIn(ctx context.Context, key flashsale.Key, ask *flashsale.Ask) (ReserveAnswer, error) {
+	ask.Body = flashsale.BodyHash(key, ask.User, ask.Quantity)
+	a, err := e.take(ctx, key, ask)
 	if err != nil {
 		return faulty(err), err
 	}
-	return e.answerOf(ctx, r.Key, &ask, &a)
+	if a.Code == flashsale.CodeSoldOut {
+		e.noteSoldOut(key)
+	}
+	return e.answerOf(ctx, key, ask, &a)
 }
 
 // faulty is the answer beside an error that is no refusal.
