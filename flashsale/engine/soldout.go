@@ -22,8 +22,8 @@ import (
 // moment, without a call, a lock or an allocation. Whoever has a mark always goes to the Stock. They are those who hold, have bought or have
 // tried, at most two for each reservation of the epoch; two names with one mark cost a call and nothing else.
 //
-// A lull is counted from before the look was sent, by the monotonic clock of the process, and by the Stock's from when it was
-// made: what the instance believes ends first, unless the clock of the Stock jumps ahead meanwhile. The moment that counts for a call is that of its coming. One that comes
+// A lull is counted from before the look was sent, by Config.Now, and by the Stock's clock from when
+// it was made: what the instance believes ends first, unless the clock of the Stock jumps ahead meanwhile. The moment that counts for a call is that of its coming. One that comes
 // after the end of the lull waits for a look: that one began after it came, or its lull was not over then, and either is its moment.
 //
 // # The look
@@ -63,6 +63,8 @@ const (
 	herd = 4
 	// maxGlances is how many looks a call waits for.
 	maxGlances = 4
+	// oldest is more than a call can have waited: one that came so long before the end of a lull came by a clock that has gone back.
+	oldest = (maxGlances + 1) * glanceTime
 	// maxHerd bounds the calls that wait for looks, of all skus; more are busy.
 	maxHerd = 20_000
 	// maxFailed is after how many failed looks there is no memory for restLooks.
@@ -133,7 +135,7 @@ func (o *soldOut) get(key flashsale.Key) *memory {
 // recall says what is remembered that a call can be answered by, after waiting for a look if need be. An error is that of the look, or
 // of a caller who leaves.
 func (e *Engine) recall(ctx context.Context, m *memory, epoch int64, ask *flashsale.Ask) (verdict, error) {
-	came := time.Now()
+	came := e.cfg.Now()
 	for range maxGlances {
 		v, l := e.judge(m, epoch, ask, came)
 		if l == nil {
@@ -162,7 +164,7 @@ func (e *Engine) judge(m *memory, epoch int64, ask *flashsale.Ask, came time.Tim
 		return askStock, m.underWay()
 	case c.epoch != epoch || c.marks.has(flashsale.Mark(ask.RID)) || c.marks.has(flashsale.Mark(ask.User)):
 		return askStock, nil
-	case !came.Before(c.until):
+	case !came.Before(c.until) || came.Before(c.until.Add(-oldest)):
 		return askStock, e.glanceAt(m, time.Time{})
 	case ask.Quantity > c.above:
 		if !came.Before(c.next) {
@@ -201,7 +203,7 @@ func (e *Engine) noteSoldOut(key flashsale.Key) {
 			return
 		}
 	}
-	if c := m.calm.Load(); c == nil || !time.Now().Before(c.next) {
+	if c := m.calm.Load(); c == nil || !e.cfg.Now().Before(c.next) {
 		e.glanceAt(m, time.Time{})
 	}
 }

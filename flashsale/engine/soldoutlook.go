@@ -55,7 +55,11 @@ func (e *Engine) glanceAt(m *memory, notBefore time.Time) *look {
 	}
 	l := &look{done: make(chan struct{})}
 	m.look, m.last = l, now
-	go e.makeGlance(m, l, notBefore.Sub(now))
+	var wait time.Duration
+	if !notBefore.IsZero() {
+		wait = min(notBefore.Sub(e.cfg.Now()), flashsale.LullFor)
+	}
+	go e.makeGlance(m, l, wait)
 	return l
 }
 
@@ -106,7 +110,7 @@ func (e *Engine) learnIn(ctx context.Context, m *memory, epoch int64) error {
 		m.epoch, m.marks, m.count, m.mark = epoch, newMarks(minMarks), 0, 0
 	}
 	for {
-		began := time.Now()
+		began := e.cfg.Now()
 		l, err := e.stock.Lull(ctx, m.key, epoch, flashsale.LullAsk{After: m.count, Last: m.mark, Limit: glancePage})
 		if err != nil {
 			return err
