@@ -22,6 +22,8 @@ type farStock struct {
 	finds    atomic.Int64
 	// bend, if there is one, changes what a look finds.
 	bend func(*flashsale.Lull)
+	// accepted is told of what is taken, as it is.
+	accepted func(*flashsale.Answer)
 
 	mu    sync.Mutex
 	taken map[string]time.Time // when rids were taken
@@ -53,6 +55,9 @@ func (f *farStock) Reserve(ctx context.Context, key flashsale.Key, epoch int64, 
 	}
 	a, err := f.Stock.Reserve(ctx, key, epoch, ask)
 	if a.Accepted {
+		if f.accepted != nil {
+			f.accepted(&a)
+		}
 		f.mu.Lock()
 		f.taken[ask.RID] = time.Now()
 		if _, ok := f.users[ask.User]; !ok {
