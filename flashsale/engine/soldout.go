@@ -22,9 +22,10 @@ import (
 // moment, without a call, a lock or an allocation. Whoever has a mark always goes to the Stock. They are those who hold, have bought or have
 // tried, at most two for each reservation of the epoch; two names with one mark cost a call and nothing else.
 //
-// A lull is counted from before the look was sent, by Config.Now, and by the Stock's clock from when
-// it was made: what the instance believes ends first, unless the clock of the Stock jumps ahead meanwhile. The moment that counts for a call is that of its coming. One that comes
-// after the end of the lull waits for a look: that one began after it came, or its lull was not over then, and either is its moment.
+// A lull is counted from before the look was sent, by Config.Now, and by the Stock's clock from when it was made: what the instance
+// believes ends first, unless the clock of the Stock jumps ahead meanwhile. The moment that counts for a call is that of its coming. One
+// that comes after the end of the lull waits for a look: that one began after it came, or its lull was not over then, and either is its
+// moment.
 //
 // # The look
 //
@@ -35,8 +36,8 @@ import (
 // # When units come back
 //
 // The lull ends at most 50 ms after that. The first call behind it starts a look, which finds units available, and lets four times
-// as many calls through as there are units that they can have. The others wait for the next look, 35 ms after the one before, and those that
-// meet three such looks are told CodeBusy: "sold out" is said only where it is true. Each look lets new ones through, whatever became of those
+// as many calls through as there are units that they can have. The others wait for the next look, 35 ms after the one before, and those
+// that have met four of them are told CodeBusy: "sold out" is said only where it is true. Each look lets new ones through, whatever became of those
 // before them, so nothing stays unsold while somebody asks. Quantities are told apart by themselves: with one unit left a call for two is
 // answered from memory, and one for one is let through.
 //

@@ -40,7 +40,7 @@ func (f *farStock) calls() int64 { return f.reserves.Load() + f.lulls.Load() + f
 func (f *farStock) travel(ctx context.Context, counted *atomic.Int64) error {
 	counted.Add(1)
 	if f.down.Load() {
-		time.Sleep(100 * time.Millisecond)
+		pause(ctx, 100*time.Millisecond)
 		return errorf(flashsale.CodeUnavailable, "the line is cut")
 	}
 	if f.away > 0 && !pause(ctx, f.away/2) {
@@ -66,7 +66,7 @@ func (f *farStock) Reserve(ctx context.Context, key flashsale.Key, epoch int64, 
 		f.mu.Unlock()
 	}
 	if f.away > 0 {
-		time.Sleep(f.away / 2)
+		pause(ctx, f.away/2)
 	}
 	return a, err
 }
@@ -80,7 +80,7 @@ func (f *farStock) Lull(ctx context.Context, key flashsale.Key, epoch int64, ask
 		f.bend(&l)
 	}
 	if f.away > 0 {
-		time.Sleep(f.away / 2)
+		pause(ctx, f.away/2)
 	}
 	return l, err
 }
@@ -110,7 +110,7 @@ type fleet struct {
 func openFleet(t *testing.T, n int, plan shopPlan, away time.Duration) *fleet {
 	t.Helper()
 	s := openShop(t, plan)
-	t.Cleanup(func() { time.Sleep(2 * glanceTime) }) // in a bubble: looks that are under way come to their end
+	t.Cleanup(func() { pause(context.Background(), 2*glanceTime) }) // in a bubble: looks that are under way come to their end
 	f := &fleet{shop: s, far: s.far(away)}
 	for range n {
 		f.engines = append(f.engines, s.another(func(c *Config) { c.Stock, c.Observer = f.far, nobody{} }))

@@ -562,3 +562,42 @@ func TestWhoLeavesWhileLooking(t *testing.T) {
 		all.Wait()
 	})
 }
+
+// TestIdleMemoriesGiveWay: the thousand and first sku finds room once another was not asked for in a minute, and what gave way is learnt
+// anew.
+func TestIdleMemoriesGiveWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := openFleet(t, 1, shopPlan{total: 1}, time.Millisecond)
+		f.sellOut()
+		f.consume(1)
+		o := &f.engines[0].soldOut
+		for i := range maxMemories - 1 {
+			if o.open(flashsale.Key{Sale: "many", SKU: fmt.Sprint(i)}) == nil {
+				t.Fatalf("no room for %d", i)
+			}
+		}
+		late := flashsale.Key{Sale: "many", SKU: "late"}
+		if o.open(late) != nil || o.open(phone) == nil {
+			t.Error("the skus are not bounded, or one that is known has no room")
+		}
+		old := o.get(phone)
+		if n := o.marks.Load(); n != 2 {
+			t.Errorf("%d marks", n)
+		}
+		time.Sleep(idleMemory + time.Millisecond)
+		if o.open(late) == nil || o.get(phone) != nil || o.marks.Load() != 0 {
+			t.Errorf("what is idle has not given way: %d marks", o.marks.Load())
+		}
+		if v, err := f.engines[0].recall(t.Context(), old, 1, &flashsale.Ask{RID: "r", User: "u", Quantity: 1}); v != askStock || err != nil {
+			t.Errorf("what has given way still says %d, %v", v, err)
+		}
+		for range 3 {
+			_, err := f.click(0, "u", 1)
+			wantCode(t, "learnt anew", err, flashsale.CodeSoldOut)
+		}
+		if m := o.get(phone); m == nil || m == old || o.marks.Load() != 2 {
+			t.Error("it is not learnt anew")
+		}
+	})
+}
