@@ -17,6 +17,7 @@ type farStock struct {
 	*memstock.Stock
 	away     time.Duration
 	down     atomic.Bool
+	blind    atomic.Bool // looks fail
 	reserves atomic.Int64
 	lulls    atomic.Int64
 	finds    atomic.Int64
@@ -74,6 +75,9 @@ func (f *farStock) Reserve(ctx context.Context, key flashsale.Key, epoch int64, 
 func (f *farStock) Lull(ctx context.Context, key flashsale.Key, epoch int64, ask flashsale.LullAsk) (flashsale.Lull, error) {
 	if err := f.travel(ctx, &f.lulls); err != nil {
 		return flashsale.Lull{}, err
+	}
+	if f.blind.Load() {
+		return flashsale.Lull{}, errorf(flashsale.CodeUnavailable, "nothing to be seen")
 	}
 	l, err := f.Stock.Lull(ctx, key, epoch, ask)
 	if f.bend != nil {
