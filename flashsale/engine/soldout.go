@@ -91,7 +91,7 @@ type memory struct {
 	calm          atomic.Pointer[calm]
 
 	mu   sync.Mutex
-	look *look     // under way; nil: there is none
+	look *glance   // under way; nil: there is none
 	rest time.Time // until then there is nothing to be learnt
 	last time.Time // when the last look was asked for
 	gone bool      // it has given way
@@ -159,7 +159,7 @@ func (e *Engine) recall(ctx context.Context, m *memory, epoch int64, ask *flashs
 }
 
 // judge decides a call by what a look has found, or says for which look it has to wait.
-func (e *Engine) judge(m *memory, epoch int64, ask *flashsale.Ask, came time.Time) (verdict, *look) {
+func (e *Engine) judge(m *memory, epoch int64, ask *flashsale.Ask, came time.Time) (verdict, *glance) {
 	switch c := m.calm.Load(); {
 	case c == nil:
 		return askStock, m.underWay()

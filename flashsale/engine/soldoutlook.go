@@ -12,8 +12,8 @@ import (
 // minMarks is how many places a set of marks has at first.
 const minMarks = 1024
 
-// look is one for all who wait for it.
-type look struct {
+// glance is a look, one for all who wait for it.
+type glance struct {
 	done chan struct{}
 	err  error // when done
 	// led tells that one of those who waited in vain makes its own call.
@@ -21,7 +21,7 @@ type look struct {
 }
 
 // wait returns when the look has ended, with an error if the caller leaves before.
-func (l *look) wait(ctx context.Context) error {
+func (l *glance) wait(ctx context.Context) error {
 	select {
 	case <-l.done:
 		return nil
@@ -31,14 +31,14 @@ func (l *look) wait(ctx context.Context) error {
 }
 
 // share gives all who wait for a look that failed its error, but for one, who is to find out for himself.
-func (l *look) share() error {
+func (l *glance) share() error {
 	if !retriable(l.err) || l.led.CompareAndSwap(false, true) {
 		return nil
 	}
 	return l.err
 }
 
-func (m *memory) underWay() *look {
+func (m *memory) underWay() *glance {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.look
@@ -46,14 +46,14 @@ func (m *memory) underWay() *look {
 
 // glanceAt returns the look that is under way, or begins one, which waits until it may be made. It returns nil where there is nothing to
 // be learnt for now.
-func (e *Engine) glanceAt(m *memory, notBefore time.Time) *look {
+func (e *Engine) glanceAt(m *memory, notBefore time.Time) *glance {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
 	if m.look != nil || m.gone || now.Before(m.rest) {
 		return m.look
 	}
-	l := &look{done: make(chan struct{})}
+	l := &glance{done: make(chan struct{})}
 	m.look, m.last = l, now
 	var wait time.Duration
 	if !notBefore.IsZero() {
@@ -63,7 +63,7 @@ func (e *Engine) glanceAt(m *memory, notBefore time.Time) *look {
 	return l
 }
 
-func (e *Engine) makeGlance(m *memory, l *look, after time.Duration) {
+func (e *Engine) makeGlance(m *memory, l *glance, after time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), glanceTime)
 	defer cancel()
 	if after > 0 {
