@@ -77,12 +77,6 @@ func (l *lossyStock) Reserve(ctx context.Context, key flashsale.Key, epoch int64
 	return l.Stock.Reserve(ctx, key, epoch, ask)
 }
 
-// Lull is a write: it says what Reserve may give for a while.
-func (l *lossyStock) Lull(ctx context.Context, key flashsale.Key, epoch int64, ask flashsale.LullAsk) (flashsale.Lull, error) {
-	l.wrote(ctx, "Lull", func(s *memstock.Stock) { _, _ = s.Lull(context.Background(), key, epoch, ask) })
-	return l.Stock.Lull(ctx, key, epoch, ask)
-}
-
 func (l *lossyStock) Apply(ctx context.Context, key flashsale.Key, epoch int64, effects []flashsale.Effect, acks []string) ([]flashsale.Applied, error) {
 	keptEffects, keptAcks := slices.Clone(effects), slices.Clone(acks)
 	l.wrote(ctx, "Apply", func(s *memstock.Stock) { _, _ = s.Apply(context.Background(), key, epoch, keptEffects, keptAcks) })
