@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"github.com/headgate-io/headgate/flashsale/paywire"
 )
 
 // Deliver hands a webhook to its receiver. An error, such as an answer other than 2xx, has it sent again later.
@@ -98,7 +100,7 @@ func (c Config) withDefaults() Config {
 	if c.URL == "" {
 		c.URL = "https://pay.example/"
 	}
-	positive(&c.Tolerance, 5*time.Minute)
+	positive(&c.Tolerance, paywire.DefaultTolerance)
 	positive(&c.RetryAfter, 5*time.Second)
 	positive(&c.Keep, 24*time.Hour)
 	positive(&c.Attempts, 8)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/paywire"
 )
 
 // Provider is a simulated payment provider. It is safe for concurrent use; with concurrent calls, the order in which they come is
@@ -78,8 +79,8 @@ func (p *Provider) SetBehaviour(b Behaviour) {
 
 // SetSecrets changes the secrets. To rotate, have old and new in use together for a while.
 func (p *Provider) SetSecrets(secrets ...[]byte) error {
-	if len(secrets) == 0 || len(secrets) > maxSignatures {
-		return errorf(flashsale.CodeInvalidArgument, "%d secrets; give 1 to %d", len(secrets), maxSignatures)
+	if len(secrets) == 0 || len(secrets) > paywire.MaxSecrets {
+		return errorf(flashsale.CodeInvalidArgument, "%d secrets; give 1 to %d", len(secrets), paywire.MaxSecrets)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

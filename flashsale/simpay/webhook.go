@@ -4,32 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"io"
 	"net/http"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/paywire"
 )
 
-const (
-	maxBody  = 64 << 10
-	maxRetry = time.Hour
-)
-
-// message is the body of a webhook.
-type message struct {
-	ID   string `json:"id"`
-	Type string `json:"type"`
-	Data struct {
-		Intent    string    `json:"intent"`
-		Status    string    `json:"status"`
-		Amount    int64     `json:"amount"`
-		Currency  string    `json:"currency"`
-		URL       string    `json:"url"`
-		ChangedAt time.Time `json:"changed_at"`
-	} `json:"data"`
-}
+const maxRetry = time.Hour
 
 // delivery is a webhook on its way.
 type delivery struct {
@@ -41,22 +24,9 @@ type delivery struct {
 // Webhook implements [flashsale.Payments].
 func (p *Provider) Webhook(header map[string][]string, body []byte) (*flashsale.ProviderEvent, error) {
 	p.mu.Lock()
-	v := Verifier{Secrets: p.secrets, Tolerance: p.cfg.Tolerance, Now: p.cfg.Now()}
+	v := paywire.Verifier{Secrets: p.secrets, Tolerance: p.cfg.Tolerance, Now: p.cfg.Now()}
 	p.mu.Unlock()
-	if len(body) > maxBody {
-		return nil, badSignature("its body is too long")
-	}
-	if err := v.Verify(header, body); err != nil {
-		return nil, err
-	}
-	var m message
-	if err := json.Unmarshal(body, &m); err != nil {
-		return nil, &flashsale.Error{Code: flashsale.CodeInvalidArgument, Message: "the webhook is signed, and its body cannot be read", Err: err}
-	}
-	d := &m.Data
-	return &flashsale.ProviderEvent{ID: m.ID, Payment: flashsale.ProviderPayment{
-		IntentKey: d.Intent, Status: flashsale.PayStatus(d.Status), Amount: d.Amount, Currency: d.Currency, URL: d.URL, ChangedAt: d.ChangedAt,
-	}}, nil
+	return paywire.ReadMessage(&v, header, body)
 }
 
 // tell puts the webhook of a change on its way.
@@ -100,11 +70,7 @@ func (p *Provider) message(pay *payment) []byte {
 	if p.roll(p.cfg.Behaviour.Misreport) {
 		shown.Amount, shown.Currency = p.wrong(shown.Amount, shown.Currency)
 	}
-	m := message{ID: "evt_" + hex.EncodeToString(id[:]), Type: "payment." + string(shown.Status)}
-	m.Data.Intent, m.Data.Status, m.Data.Amount, m.Data.Currency = shown.IntentKey, string(shown.Status), shown.Amount, shown.Currency
-	m.Data.URL, m.Data.ChangedAt = shown.URL, shown.ChangedAt
-	body, _ := json.Marshal(&m) // strings, numbers and a time of this era always can be
-	return body
+	return paywire.Message("evt_"+hex.EncodeToString(id[:]), &shown)
 }
 
 // send schedules a delivery. A provider's memory has an end too: beyond it webhooks are lost.
@@ -156,7 +122,7 @@ func Post(client *http.Client, address string) Deliver {
 			return err
 		}
 		defer res.Body.Close()
-		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxBody)) // so that the connection can be used again
+		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, paywire.MaxWebhook)) // so that the connection can be used again
 		if res.StatusCode/100 != 2 {
 			return errorf(flashsale.CodeUnavailable, "the receiver of webhooks answers %s", res.Status)
 		}

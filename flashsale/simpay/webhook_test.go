@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/paywire"
 )
 
 func TestWebhooksMisbehaveByChance(t *testing.T) {
@@ -111,6 +112,8 @@ func TestARefusedWebhookComesAgain(t *testing.T) {
 	}
 }
 
+func one(value string) map[string][]string { return map[string][]string{SignatureHeader: {value}} }
+
 func TestSecretsRotate(t *testing.T) {
 	b := newBench(t, 1, Config{})
 	old, fresh := []byte("a secret of the tests"), []byte("another secret")
@@ -131,7 +134,7 @@ func TestSecretsRotate(t *testing.T) {
 	code(t, b.SetSecrets(), flashsale.CodeInvalidArgument)
 	_, err = b.Webhook(one(Sign([][]byte{fresh}, b.now, []byte("{"))), []byte("{"))
 	code(t, err, flashsale.CodeInvalidArgument)
-	long := make([]byte, maxBody+1)
+	long := make([]byte, paywire.MaxWebhook+1)
 	_, err = b.Webhook(one(Sign([][]byte{fresh}, b.now, long)), long)
 	code(t, err, flashsale.CodeInvalidSignature)
 }
@@ -166,4 +169,18 @@ func TestWebhooksOverHTTP(t *testing.T) {
 	cancel()
 	<-done
 	client.CloseIdleConnections()
+}
+
+func FuzzWebhook(f *testing.F) {
+	f.Add([]byte(`{"id":"e","data":{"intent":"k","status":"captured","amount":1,"currency":"EUR"}}`))
+	f.Add([]byte(`null`))
+	f.Add([]byte(`{"data":[]}`))
+	secret := []byte("secret of the fuzzer")
+	p := New(Config{Secrets: [][]byte{secret}})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		event, err := p.Webhook(one(Sign([][]byte{secret}, time.Now(), body)), body)
+		if (event == nil) == (err == nil) {
+			t.Fatalf("%q: %v, %v", body, event, err)
+		}
+	})
 }
