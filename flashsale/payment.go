@@ -29,6 +29,8 @@ type Intent struct {
 	Currency string
 	// OrderID and User are shown in the provider's own pages.
 	OrderID, User string
+	// ReturnURL is where the provider's pages send the shopper back to, "" for what the provider is set up with.
+	ReturnURL string
 }
 
 // PayStatus is where a payment stands at the provider.
