@@ -153,6 +153,7 @@ func sameLayer() map[string]string {
 		"middleware/stale → " + verdict:                   "it keeps answers as a Verdict says",
 		"testlang → " + verdict:                           "it drives policies as Deciders",
 		"flashsale/engine → flashsale":                    "the domain and what is done with it; engine is no adapter, and has no driver",
+		"flashsale/paywire → flashsale":                   "the domain's payments as they are written: pure functions, and no driver",
 		"replay → " + verdict:                             "it drives policies as Deciders",
 		"replay → algo":                                   "a day that begins at 01:00 is measured as it is counted",
 	}
