@@ -262,7 +262,7 @@ func (s *sale) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case l == nil:
 		unavailable(w, r)
-	case l.till.pages != nil && strings.HasPrefix(r.URL.Path, payPath):
+	case l.till.pages != nil && strings.HasPrefix(r.URL.Path, PayPath):
 		l.till.pages.ServeHTTP(w, r)
 	default:
 		l.shop.ServeHTTP(w, r)

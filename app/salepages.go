@@ -19,17 +19,19 @@ var payHTML string
 type payPages struct {
 	provider *simpay.Provider
 	page     *template.Template
+	back     string
 }
 
-func newPayPages(provider *simpay.Provider) http.Handler {
-	p := &payPages{provider: provider, page: template.Must(template.New("pay").Parse(payHTML))}
+// NewPayPages returns the pages of a simulated provider, under [PayPath]. Back is where a link leads shoppers back to, "" for none.
+func NewPayPages(provider *simpay.Provider, back string) http.Handler {
+	p := &payPages{provider: provider, page: template.Must(template.New("pay").Parse(payHTML)), back: back}
 	return http.NewCrossOriginProtection().Handler(p)
 }
 
 // payView is what the page shows.
 type payView struct {
-	Lang, Amount, Currency, OrderID, Status string
-	Chinese, Open                           bool
+	Lang, Amount, Currency, OrderID, Status, Back string
+	Chinese, Open                                 bool
 }
 
 // ServeHTTP shows where a payment stands, after doing to it what was asked.
@@ -57,7 +59,7 @@ func (p *payPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(status)
 	_ = p.page.Execute(w, &payView{ // a client that has gone away needs no page
 		Lang: lang, Chinese: lang == httpverdict.Chinese, Amount: strconv.FormatInt(record.Intent.Amount, 10), Currency: record.Intent.Currency,
-		OrderID: record.Intent.OrderID, Status: string(record.Status), Open: record.Status == flashsale.PayOpen,
+		OrderID: record.Intent.OrderID, Status: string(record.Status), Open: record.Status == flashsale.PayOpen, Back: p.back,
 	})
 }
 

@@ -124,12 +124,12 @@ func TestSaleAddresses(t *testing.T) {
 // TestPayPages: a person pays once, on a page of this origin.
 func TestPayPages(t *testing.T) {
 	t.Parallel()
-	provider := simpay.New(simpay.Config{URL: payPath})
+	provider := simpay.New(simpay.Config{URL: PayPath})
 	pay, err := provider.Create(t.Context(), &flashsale.Intent{Key: "<r>:1", Amount: 1250, Currency: "EUR", OrderID: "o.<b>"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages := newPayPages(provider)
+	pages := NewPayPages(provider, "/")
 	for _, c := range []struct {
 		method, path, body string
 		header             []string
@@ -138,12 +138,12 @@ func TestPayPages(t *testing.T) {
 	}{
 		{"GET", pay.URL, "", nil, 200, "Order o.&lt;b&gt;: 1250 EUR"},
 		{"GET", pay.URL, "", []string{"Accept-Language", "zh-CN"}, 200, "模拟支付"},
-		{"GET", payPath + "none", "", nil, 404, "no such payment"},
+		{"GET", PayPath + "none", "", nil, 404, "no such payment"},
 		{"PUT", pay.URL, "", nil, 405, "open"},
 		{"POST", pay.URL, "outcome=stolen", nil, 400, "open"},
 		{"POST", pay.URL, "outcome=" + strings.Repeat("x", 5000), nil, 400, "open"},
 		{"POST", pay.URL, "outcome=captured", []string{"Sec-Fetch-Site", "cross-site"}, 403, "cross-origin"},
-		{"POST", payPath + "none", "outcome=captured", nil, 404, "no such payment"},
+		{"POST", PayPath + "none", "outcome=captured", nil, 404, "no such payment"},
 		{"POST", pay.URL, "outcome=captured", nil, 200, "captured"},
 		{"POST", pay.URL, "outcome=failed", nil, 409, "captured"},
 	} {

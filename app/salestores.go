@@ -70,14 +70,17 @@ func (c *SaleConfig) checkStores() error {
 	return nil
 }
 
-// shownDB is the database without its password.
-func (c *SaleConfig) shownDB() string {
-	if c.sqlite() {
-		return c.DB
+func (c *SaleConfig) shownDB() string { return ShownDB(c.DB) }
+
+// ShownDB is the database of a sale without its password.
+func ShownDB(db string) string {
+	scheme, _, _ := strings.Cut(db, ":")
+	if scheme = strings.ToLower(scheme); scheme == "sqlite" {
+		return db
 	}
-	u, err := url.Parse(c.DB)
+	u, err := url.Parse(db)
 	if err != nil || u.Host == "" {
-		return c.scheme() + "://…"
+		return scheme + "://…"
 	}
 	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	if u.User != nil {

@@ -53,12 +53,12 @@ func (s *sale) openTill(ctx context.Context) (*till, error) {
 // simulate makes a provider in this process. It goes on with the payments that the database knows of: so those of before a restart can
 // still be paid, voided and refunded.
 func (s *sale) simulate(ctx context.Context, t *till) error {
-	cfg := simpay.Config{URL: payPath, Deliver: func(ctx context.Context, header http.Header, body []byte) error { return t.webhook(ctx, header, body) }}
+	cfg := simpay.Config{URL: PayPath, Deliver: func(ctx context.Context, header http.Header, body []byte) error { return t.webhook(ctx, header, body) }}
 	if s.cfg.PaySecret != "" {
 		cfg.Secrets = [][]byte{[]byte(s.cfg.PaySecret)}
 	}
 	t.simulated = simpay.New(cfg)
-	t.payments, t.pages = t.simulated, newPayPages(t.simulated)
+	t.payments, t.pages = t.simulated, NewPayPages(t.simulated, "")
 	return adopt(ctx, s.stores.orders, t.simulated)
 }
 
@@ -121,7 +121,8 @@ func adoptOne(provider *simpay.Provider, p *flashsale.Payment) error {
 	return provider.Adopt(in, status, p.ChangedAt)
 }
 
-// payPath is where shoppers of the simulated provider pay: beside the sales, so that the rules for them hold here too.
-const payPath = "/_headgate/sales/~/pay/"
+// PayPath is what the addresses begin with at which shoppers of the simulated provider pay: beside the sales, so that the rules for them
+// hold here too. The intent's key follows.
+const PayPath = "/_headgate/sales/~/pay/"
 
-func intentOf(path string) string { return strings.TrimPrefix(path, payPath) }
+func intentOf(path string) string { return strings.TrimPrefix(path, PayPath) }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/headgate-io/headgate/flashsale"
 )
 
 const (
@@ -14,7 +16,7 @@ const (
 	simsPerDevice  = 5
 	botAddresses   = 1 << 16 // rented by the hour: a new one for every request
 	leakedPassword = 0.3     // the share of the stolen passwords that are right
-	botGap         = 30 * time.Millisecond
+	botGap         = 80 * time.Millisecond
 	stubbornness   = 3 // how often a bot repeats a step that was denied, at once
 )
 
@@ -55,13 +57,14 @@ func stolenAccount(c chance) string { return fmt.Sprintf("%s%d", botAccount, c.r
 // bot is one worker of the farm. It takes another address for every request, and has no patience.
 type bot struct {
 	client *client
+	sale   saleCalls
 	shop   *Shop
 	farm   *farm
 	dice   chance
 }
 
 func newBot(n int, w *world) *bot {
-	return &bot{client: w.client, shop: w.shop, farm: w.farm, dice: newChance(w.seed, uint64(n)|1<<32)}
+	return &bot{client: w.client, sale: w.sale, shop: w.shop, farm: w.farm, dice: newChance(w.seed, uint64(n)|1<<32)}
 }
 
 // run repeats the script: log in with a stolen password, have a code sent, buy.
@@ -87,7 +90,41 @@ func (b *bot) round(ctx context.Context) bool {
 		_, ok = b.hammer(ctx, me, "/sms?phone="+phone, nil)
 	}
 	if ok {
-		_, ok = b.hammer(ctx, me, "/buy", order{Phone: phone, Code: b.shop.readSMS(phone)})
+		_, ok = b.hammer(ctx, me, "/confirm", proof{Phone: phone, Code: b.shop.readSMS(phone)})
+	}
+	return ok && b.buy(ctx, me)
+}
+
+// Of what a bot has reserved it pays for the most, at once; the rest it keeps from others.
+const (
+	botPays  = 0.8
+	botPolls = 20
+)
+
+// buy asks for a token and spends it, twice to be sure, and pays.
+func (b *bot) buy(ctx context.Context, me call) bool {
+	r, ok := b.press(ctx, b.sale.token(me))
+	token := b.sale.read(me, r).Token
+	if !ok || token == "" {
+		return ok
+	}
+	r, ok = b.press(ctx, b.sale.reserve(me, token))
+	got := b.sale.read(me, r)
+	for range botPolls {
+		if !ok || got.RID == "" || got.decided() {
+			break
+		}
+		r, ok = b.press(ctx, b.sale.look(me, got.RID))
+		if next := b.sale.read(me, r); next.RID != "" {
+			got = next
+		}
+	}
+	if !ok || !got.is(flashsale.Reserved) || !b.dice.happens(botPays) {
+		return ok
+	}
+	r, ok = b.press(ctx, b.sale.pay(me, got.RID))
+	if bill := b.sale.read(me, r); ok && bill.URL != "" {
+		_, ok = b.press(ctx, b.sale.atBank(me, bill.URL, flashsale.PayCaptured))
 	}
 	return ok
 }
@@ -98,6 +135,10 @@ func (b *bot) hammer(ctx context.Context, q call, path string, body any) (r repl
 	if body != nil {
 		q.body = asJSON(body)
 	}
+	return b.press(ctx, q)
+}
+
+func (b *bot) press(ctx context.Context, q call) (r reply, ok bool) {
 	for range stubbornness {
 		if !pause(ctx, b.dice.exponential(botGap, 20*botGap)) {
 			return r, false

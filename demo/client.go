@@ -61,7 +61,8 @@ func (c *client) close() { c.http.CloseIdleConnections() }
 type call struct {
 	kind         Kind
 	method, path string
-	body         string // JSON; "" for none
+	body         string // JSON, or a form; "" for none
+	form         bool
 	address      string // what the load balancer says the client's address is
 	user, device string // "" if there is none
 }
@@ -70,6 +71,7 @@ type call struct {
 type reply struct {
 	fate   fate
 	status int
+	body   []byte
 	// retryAfter is what the gateway asks to wait; 0 if it says nothing.
 	retryAfter time.Duration
 }
@@ -82,21 +84,28 @@ func (c *client) send(q call) reply {
 	defer c.flights.end(f)
 	req, err := c.request(ctx, q, f.id)
 	if err != nil {
-		c.meter.count(q.kind, failed, "", 0)
-		c.logFailure(q, reply{}, err)
-		return reply{fate: failed}
+		return c.lost(q, reply{}, err)
 	}
 	start := time.Now()
-	r, ours, err := c.roundTrip(req)
+	res, err := c.http.Do(req)
+	if err != nil {
+		return c.lost(q, reply{}, err)
+	}
+	r, ours, err := readReply(res)
+	return c.judge(q, f, r, ours, err, time.Since(start))
+}
+
+// judge says how a request ended, and counts it. ours tells that the shop wrote the answer, or the sale; one of those that says that
+// they could not is a failure too.
+func (c *client) judge(q call, f *flight, r reply, ours bool, err error, took time.Duration) reply {
 	rule := ""
 	switch by := f.denied.Load(); {
-	case err != nil || (!ours && by == nil):
-		r.fate = failed
-		c.logFailure(q, r, err)
-	case by != nil:
+	case err == nil && by != nil:
 		r.fate, rule = denied, *by
+	case err != nil || !ours || r.status >= http.StatusInternalServerError:
+		return c.lost(q, r, err)
 	}
-	c.meter.count(q.kind, r.fate, rule, time.Since(start))
+	c.meter.count(q.kind, r.fate, rule, took)
 	return r
 }
 
@@ -111,32 +120,33 @@ func (c *client) request(ctx context.Context, q call, flightID string) (*http.Re
 	}
 	req.Header.Set("X-Forwarded-For", q.address)
 	req.Header.Set(flightHeader, flightID)
+	req.Header.Set("Accept", "application/json")
 	if q.user != "" {
 		req.Header.Set(userHeader, q.user)
 	}
 	if q.device != "" {
 		req.AddCookie(&http.Cookie{Name: deviceCookie, Value: q.device})
 	}
-	if q.body != "" {
+	switch {
+	case q.form:
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	case q.body != "":
 		req.Header.Set("Content-Type", "application/json")
 	}
 	return req, nil
 }
 
-// roundTrip reads an answer to its end. ours tells whether the shop wrote it.
-func (c *client) roundTrip(req *http.Request) (r reply, ours bool, err error) {
-	res, err := c.http.Do(req)
-	if err != nil {
-		return reply{}, false, err
-	}
+// readReply reads an answer to its end. ours tells whether the shop wrote it.
+func readReply(res *http.Response) (r reply, ours bool, err error) {
 	defer res.Body.Close()
-	if _, err := io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)); err != nil {
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
 		return reply{}, false, err
 	}
 	seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
 	if err != nil || seconds < 0 || seconds > 1<<30 {
 		seconds = 0
 	}
-	r = reply{status: res.StatusCode, retryAfter: time.Duration(seconds) * time.Second}
+	r = reply{status: res.StatusCode, body: body, retryAfter: time.Duration(seconds) * time.Second}
 	return r, res.Header.Get(shopHeader) != "", nil
 }

@@ -9,16 +9,17 @@ import (
 // world is what visitors know and share.
 type world struct {
 	client *client
+	sale   saleCalls
 	shop   *Shop
 	seed   uint64
 	farm   *farm
 	pace   time.Duration // of people: the median time between two pages
 	arrive time.Duration // within which people come
 	opens  time.Time     // of the sale
+	quick  float64       // as in plan
+	// late ends some time after the doors have closed: by then, whoever holds something has paid or has lost it.
+	late context.Context
 }
-
-// opensAfter is when the sale opens: late enough for most people to be ready.
-func opensAfter(d time.Duration) time.Duration { return min(d*2/5, 30*time.Second) }
 
 // paceFor makes people quicker in a short demo, so that the story is the same.
 func paceFor(d time.Duration) time.Duration {

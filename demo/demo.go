@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/app"
+	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/gateway"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
@@ -18,8 +19,9 @@ import (
 // Bounds and defaults of [Config].
 const (
 	DefaultDuration = 30 * time.Second
-	DefaultShoppers = 400
-	DefaultBots     = 100
+	DefaultShoppers = 2000
+	DefaultBots     = 300
+	DefaultStock    = 500
 	DefaultListen   = "127.0.0.1:0"
 
 	minDuration = time.Second
@@ -32,6 +34,15 @@ const (
 // grace is how long requests that are under way when the time is over may take to end.
 const grace = 3 * time.Second
 
+// SaleStores says where the sale is kept. The zero value is SQLite and stock in the memory of this process.
+type SaleStores struct {
+	// DB is the database of the orders, as sqlorders.Config.URL writes it; by default sqlite::memory:. It must have no sales but those of
+	// demos. DBName is what it is called in the summary; by default what is no secret of DB.
+	DB, DBName string
+	// StockAddr and StockPassword are of the Redis that holds the stock, "" for the memory of this process; StockName is what it is called.
+	StockAddr, StockPassword, StockName string
+}
+
 // Config says what to demonstrate. Decider has no default.
 type Config struct {
 	// Decider is the policy under which the crowd comes, with its store. It is not closed.
@@ -41,14 +52,16 @@ type Config struct {
 	// Listen is the address of the gateway; by default a free port of 127.0.0.1.
 	Listen string
 	// Duration is how long the crowd comes: 1 s to 1 h, by default 30 s. The sale opens after two fifths of it, at the latest
-	// after 30 s.
+	// after 30 s, and closes shortly before its end; then what is held is paid, or comes back, which takes some seconds more.
 	Duration time.Duration
-	// Shoppers is the number of people, up to 20000; by default 400. A negative number means none.
+	// Shoppers is the number of people, up to 20000; by default 2000. A negative number means none.
 	Shoppers int
-	// Bots is the number of workers of the bot farm, up to 2000; by default 100. A negative number means none.
+	// Bots is the number of workers of the bot farm, up to 2000; by default 300. A negative number means none.
 	Bots int
-	// Stock is how many things are for sale, up to 1000000; by default a quarter of the number of shoppers, at least 10.
+	// Stock is how many things are for sale, up to 1000000; by default 500.
 	Stock int
+	// Sale is where the sale is kept.
+	Sale SaleStores
 	// Seed is where chance comes from; 0 is a seed like any other.
 	Seed uint64
 	// Watch, if set, is called with the state of affairs every Every and once at the end, never twice at a time.
@@ -57,6 +70,8 @@ type Config struct {
 	Every time.Duration
 	// Log receives what goes wrong in the servers; by default it is dropped.
 	Log *slog.Logger
+
+	wrapBooks func(flashsale.Orders) flashsale.Orders // for tests: books that lie
 }
 
 // WithDefaults returns the configuration with its defaults filled in.
@@ -65,7 +80,10 @@ func (c Config) WithDefaults() Config {
 	c.Duration = orElse(c.Duration, DefaultDuration)
 	c.Shoppers = max(0, orElse(c.Shoppers, DefaultShoppers))
 	c.Bots = max(0, orElse(c.Bots, DefaultBots))
-	c.Stock = orElse(c.Stock, max(10, c.Shoppers/4))
+	c.Stock = orElse(c.Stock, DefaultStock)
+	c.Sale.DB = orElse(c.Sale.DB, "sqlite::memory:")
+	c.Sale.DBName = orElse(c.Sale.DBName, app.ShownDB(c.Sale.DB))
+	c.Sale.StockName = orElse(c.Sale.StockName, orElse(c.Sale.StockAddr, "memory"))
 	c.Every = max(orElse(c.Every, time.Second), 50*time.Millisecond)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -115,14 +133,16 @@ func Run(ctx context.Context, cfg Config) (*Summary, error) {
 	return stage.play(ctx)
 }
 
-// stage is the shop, the gateway in front of it, and the two listeners they answer on.
+// stage is the shop, the sale, the gateway in front of them, and the two listeners they answer on.
 type stage struct {
 	cfg     Config
 	start   time.Time
+	plan    plan
 	flights *flights
 	meter   *meter
-	stock   *Stock
 	shop    *Shop
+	market  *market
+	heard   *answers
 	gateway *gateway.Gateway
 	servers []*server
 	base    string // the gateway's URL
@@ -143,21 +163,28 @@ func build(ctx context.Context, cfg Config) (*stage, error) {
 		return nil, errors.Join(err, front.Close())
 	}
 	s := &stage{
-		cfg: cfg, start: time.Now(), flights: new(flights), meter: newMeter(), stock: NewStock(cfg.Stock),
+		cfg: cfg, start: time.Now(), flights: newFlights(), meter: newMeter(), heard: newAnswers(),
 		base: "http://" + dialable(front.Addr()),
 	}
-	s.shop = newShop(s.start.Add(opensAfter(cfg.Duration)), s.stock, cfg.Seed, s.flights)
-	s.gateway, err = gateway.New(gateway.Config{
-		Upstream: "http://" + back.Addr().String(),
-		Decider:  &decider{Decider: cfg.Decider, meter: s.meter, flights: s.flights},
-		Logger:   cfg.Log,
-	})
+	s.plan = newPlan(s.start, cfg.Duration)
+	s.shop = newShop(s.plan.opens, func(ctx context.Context) string { return string(s.market.signal(ctx)) }, cfg.Seed, s.flights)
+	judge := &decider{Decider: cfg.Decider, meter: s.meter, flights: s.flights}
+	s.market, err = openMarket(ctx, cfg, s.plan, identity(judge, s.shop))
+	if err == nil {
+		s.gateway, err = gateway.New(gateway.Config{
+			Upstream: "http://" + back.Addr().String(), Decider: judge, Logger: cfg.Log,
+			Reserved: timed(s.market, s.flights),
+		})
+	}
 	if err != nil {
 		_, _ = front.Close(), back.Close()
+		if s.market != nil {
+			err = errors.Join(err, s.market.close())
+		}
 		return nil, err
 	}
 	s.servers = []*server{
-		{http: s.httpServer(measured(s.gateway, s.meter, s.flights)), listener: front},
+		{http: s.httpServer(newDoor(measured(s.gateway, s.meter, s.flights), s.shop, s.flights)), listener: front},
 		{http: s.httpServer(s.shop.Handler()), listener: back},
 	}
 	return s, nil
@@ -179,7 +206,7 @@ func dialable(a net.Addr) string {
 	return net.JoinHostPort("127.0.0.1", fmt.Sprint(t.Port))
 }
 
-// play opens the doors, waits for the end, and closes in the order crowd, gateway, shop.
+// play opens the doors, waits for the end, and closes in the order crowd, sale, gateway, shop.
 func (s *stage) play(ctx context.Context) (*Summary, error) {
 	failed := make(chan error, len(s.servers))
 	var serving sync.WaitGroup
@@ -190,45 +217,50 @@ func (s *stage) play(ctx context.Context) (*Summary, error) {
 			}
 		})
 	}
+	s.market.run()
 	show, end := context.WithTimeout(ctx, s.cfg.Duration)
 	defer end()
-	gone := s.open(show)
-	err := s.watch(show, failed)
+	over := make(chan struct{})
+	var found Invariants
+	go func() {
+		defer close(over)
+		s.letIn(ctx, show)
+		found = s.cashUp(ctx)
+	}()
+	err := s.watch(over, failed)
 	end()
-	<-gone
+	<-over
 	last := s.snapshot(time.Since(s.start))
 	last.Phase = PhaseOver
 	for _, srv := range s.servers {
 		shut(srv.http)
 	}
 	serving.Wait()
-	err = errors.Join(err, s.gateway.Close())
+	err = errors.Join(err, s.gateway.Close(), s.market.close())
 	if err != nil {
 		return nil, err
 	}
 	if s.cfg.Watch != nil {
 		s.cfg.Watch(last)
 	}
-	return s.summary(last, ctx.Err() != nil), nil
+	return s.summary(last, &found, ctx.Err() != nil), nil
 }
 
-// open lets the crowd in; the channel closes when all have left.
-func (s *stage) open(show context.Context) <-chan struct{} {
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		inFlight, cut := context.WithCancel(context.WithoutCancel(show))
-		defer cut()
-		stop := context.AfterFunc(show, func() { time.AfterFunc(grace, cut) })
-		defer stop()
-		c := newClient(inFlight, s)
-		defer c.close()
-		crowd(show, &world{
-			client: c, shop: s.shop, seed: s.cfg.Seed, farm: newFarm(s.cfg.Bots), opens: s.shop.opens,
-			pace: paceFor(s.cfg.Duration), arrive: min(s.cfg.Duration/8, 10*time.Second),
-		}, s.cfg.Shoppers, s.cfg.Bots)
-	}()
-	return gone
+// letIn lets the crowd in, and returns when all have left. When the show is over nobody begins anything; who holds something sees it
+// through, unless ctx has ended, and then only what is under way.
+func (s *stage) letIn(ctx, show context.Context) {
+	late, lock := context.WithTimeout(context.WithoutCancel(ctx), time.Until(s.start.Add(s.cfg.Duration+s.plan.settleWithin())))
+	defer lock()
+	defer context.AfterFunc(ctx, lock)()
+	inFlight, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	defer context.AfterFunc(late, func() { time.AfterFunc(grace, cut) })()
+	c := newClient(inFlight, s)
+	defer c.close()
+	crowd(show, &world{
+		client: c, sale: newSaleCalls(c, s.heard, s.market.key), shop: s.shop, seed: s.cfg.Seed, farm: newFarm(s.cfg.Bots), opens: s.plan.opens,
+		pace: paceFor(s.cfg.Duration), arrive: min(s.cfg.Duration/8, 10*time.Second), quick: s.plan.quick, late: late,
+	}, s.cfg.Shoppers, s.cfg.Bots)
 }
 
 // shut closes a server that the crowd has left. Whoever else looks in gets a moment.
@@ -240,13 +272,13 @@ func shut(srv *http.Server) {
 	}
 }
 
-// watch reports until the show is over or a server fails.
-func (s *stage) watch(show context.Context, failed <-chan error) error {
+// watch reports until all is over or a server fails.
+func (s *stage) watch(over <-chan struct{}, failed <-chan error) error {
 	tick := time.NewTicker(s.cfg.Every)
 	defer tick.Stop()
 	for {
 		select {
-		case <-show.Done():
+		case <-over:
 			return nil
 		case err := <-failed:
 			return fmt.Errorf("a server of the demo failed: %w", err)

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"crypto/rand"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -8,7 +9,7 @@ import (
 )
 
 // flight is what the parts of the demo note about one request of the crowd while it is under way: the gateway, which rule
-// denied it; the shop, how long it worked. Its number travels in a header.
+// denied it; the shop, how long it worked. Its name travels in a header; nobody outside can guess it.
 type flight struct {
 	id     string
 	denied atomic.Pointer[string] // the rule; nil if allowed or not judged
@@ -17,12 +18,15 @@ type flight struct {
 
 // flights holds the requests that are under way; there are never more than the crowd has connections and waiting clicks.
 type flights struct {
-	next atomic.Uint64
-	open sync.Map // id → *flight
+	secret string // every name begins with it
+	next   atomic.Uint64
+	open   sync.Map // id → *flight
 }
 
+func newFlights() *flights { return &flights{secret: rand.Text()} }
+
 func (fl *flights) begin() *flight {
-	f := &flight{id: strconv.FormatUint(fl.next.Add(1), 36)}
+	f := &flight{id: fl.secret + "." + strconv.FormatUint(fl.next.Add(1), 36)}
 	fl.open.Store(f.id, f)
 	return f
 }

@@ -2,9 +2,14 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
+	"github.com/headgate-io/headgate/app"
+	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/salehttp"
+	"github.com/headgate-io/headgate/gateway"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
@@ -39,6 +44,41 @@ func (d *decider) Needs() []httpverdict.Need {
 		return n.Needs()
 	}
 	return nil
+}
+
+// valuer is a Decider that can say what a dimension of its policy is for a request, as *app.Guard and *policy.Engine can.
+type valuer interface {
+	Value(ctx context.Context, r *httpverdict.Request, dimension string) (string, bool)
+}
+
+// identity finds out who buys: the user whom the policy believes, if the shop has let them in.
+func identity(d *decider, shop *Shop) salehttp.Identity {
+	asked, _ := d.Decider.(valuer)
+	return func(r *http.Request) (salehttp.Shopper, error) {
+		j, ok := gateway.JudgedOf(r.Context())
+		if !ok || asked == nil {
+			return salehttp.Shopper{}, errors.New("nobody says who this is")
+		}
+		user, ok := asked.Value(r.Context(), j.Request, app.DefaultSaleUser)
+		if !ok || !shop.mayBuy(user) {
+			return salehttp.Shopper{}, errors.New("the shop has not let this user in")
+		}
+		device, _ := asked.Value(r.Context(), j.Request, "device")
+		if len(device) > flashsale.MaxUser { // nobody's here
+			device = ""
+		}
+		return salehttp.Shopper{User: user, Device: device}, nil
+	}
+}
+
+// timed wraps the sale as the shop is: its answers are the shop's, and how long it works on them is noted.
+func timed(sale http.Handler, fl *flights) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		w.Header().Set(shopHeader, "1")
+		sale.ServeHTTP(w, r)
+		fl.worked(r.Header.Get(flightHeader), time.Since(start))
+	})
 }
 
 // measured wraps the gateway's handler and measures what it adds to a request that the shop served: the time in the

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -31,25 +32,36 @@ type slowness struct {
 // slowest is the longest that the shop works on one request.
 const slowest = 800 * time.Millisecond
 
-// Shop is the upstream: a product page, login, SMS codes, and a sale that opens at a set time.
+// Shop is the upstream: a product page, login and SMS codes. It sells nothing itself: the sale beside the gateway does, to those whom
+// the shop has let in.
 type Shop struct {
-	opens   time.Time
-	stock   *Stock
+	opens time.Time
+	// stock says in a word what is left.
+	stock   func(context.Context) string
 	flights *flights
 	seed    uint64
 	served  atomic.Uint64
 	texts   [kinds]atomic.Int64 // SMS sent, by who asked
 
 	mu     sync.Mutex
-	logins map[string]bool
+	logins map[string]standing
 	inbox  map[string]string // phone → code
 }
 
-// NewShop returns a shop whose sale opens at a time.
-func newShop(opens time.Time, stock *Stock, seed uint64, fl *flights) *Shop {
+// standing is how far somebody has come with signing in.
+type standing uint8
+
+const (
+	stranger standing = iota
+	loggedIn          // with a password
+	proven            // with a phone as well: may buy
+)
+
+// newShop returns a shop whose sale opens at a time.
+func newShop(opens time.Time, stock func(context.Context) string, seed uint64, fl *flights) *Shop {
 	return &Shop{
 		opens: opens, stock: stock, flights: fl, seed: seed,
-		logins: make(map[string]bool), inbox: make(map[string]string),
+		logins: make(map[string]standing), inbox: make(map[string]string),
 	}
 }
 
@@ -57,13 +69,12 @@ func newShop(opens time.Time, stock *Stock, seed uint64, fl *flights) *Shop {
 func (s *Shop) Handler() http.Handler {
 	page := slowness{median: 4 * time.Millisecond, tail: 40 * time.Millisecond, hiccup: 0.01}
 	form := slowness{median: 8 * time.Millisecond, tail: 60 * time.Millisecond, hiccup: 0.02}
-	till := slowness{median: 20 * time.Millisecond, tail: 120 * time.Millisecond, hiccup: 0.04}
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", s.worked(page, s.product))
 	mux.Handle("GET /product", s.worked(page, s.product))
 	mux.Handle("POST /login", s.worked(form, s.login))
 	mux.Handle("POST /sms", s.worked(form, s.sms))
-	mux.Handle("POST /buy", s.worked(till, s.buy))
+	mux.Handle("POST /confirm", s.worked(form, s.confirm))
 	return mux
 }
 
@@ -91,15 +102,15 @@ func (s *Shop) worked(slow slowness, page func(r *http.Request) (int, any)) http
 type productPage struct {
 	Name  string `json:"name"`
 	Opens string `json:"opens"`
-	Left  int    `json:"left"`
+	Stock string `json:"stock"`
 }
 
 type message struct {
 	Message string `json:"message"`
 }
 
-func (s *Shop) product(*http.Request) (int, any) {
-	return http.StatusOK, productPage{Name: "River stone teapot", Opens: s.opens.Format(time.RFC3339), Left: s.stock.Left()}
+func (s *Shop) product(r *http.Request) (int, any) {
+	return http.StatusOK, productPage{Name: skuTitle, Opens: s.opens.Format(time.RFC3339), Stock: s.stock(r.Context())}
 }
 
 type credentials struct {
@@ -120,7 +131,7 @@ func (s *Shop) login(r *http.Request) (int, any) {
 	if len(s.logins) >= maxCodes {
 		return http.StatusServiceUnavailable, message{"too many are logged in"}
 	}
-	s.logins[c.User] = true
+	s.logins[c.User] = max(s.logins[c.User], loggedIn)
 	return http.StatusOK, message{"welcome, " + c.User}
 }
 
@@ -140,32 +151,36 @@ func (s *Shop) sms(r *http.Request) (int, any) {
 	return http.StatusOK, message{"a code is on its way"}
 }
 
-type order struct {
+type proof struct {
 	Phone string `json:"phone"`
 	Code  string `json:"code"`
 }
 
-func (s *Shop) buy(r *http.Request) (int, any) {
+// confirm takes the code out of a text message: whoever has it may buy.
+func (s *Shop) confirm(r *http.Request) (int, any) {
 	user := r.Header.Get(userHeader)
-	var o order
-	if err := decode(r, &o); err != nil {
-		return http.StatusBadRequest, message{"the order is not readable"}
+	var p proof
+	if err := decode(r, &p); err != nil {
+		return http.StatusBadRequest, message{"the code is not readable"}
 	}
 	s.mu.Lock()
-	known, code := s.logins[user], s.inbox[o.Phone]
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	code := s.inbox[p.Phone]
 	switch {
-	case !known:
+	case s.logins[user] < loggedIn:
 		return http.StatusUnauthorized, message{"log in first"}
-	case time.Now().Before(s.opens):
-		return http.StatusConflict, message{"the sale has not opened"}
-	case code == "" || code != o.Code:
+	case code == "" || code != p.Code:
 		return http.StatusForbidden, message{"wrong code"}
 	}
-	if s.stock.Buy(user) == SoldOut {
-		return http.StatusGone, message{"sold out"}
-	}
-	return http.StatusOK, message{"it is yours"}
+	s.logins[user] = proven
+	return http.StatusOK, message{"you can buy now"}
+}
+
+// mayBuy tells whether the shop knows who a user is.
+func (s *Shop) mayBuy(user string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.logins[user] == proven
 }
 
 // readSMS is the buyer's look at their phone.

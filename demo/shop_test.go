@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 )
+
+func plenty(context.Context) string { return "plenty" }
 
 func ask(shop *Shop, method, path, user, body string) int {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -21,8 +24,8 @@ func ask(shop *Shop, method, path, user, body string) int {
 func TestShop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		shop := newShop(time.Now().Add(time.Minute), NewStock(1), 1, new(flights))
-		const buy = `{"phone":"5","code":"CODE"}`
+		shop := newShop(time.Now().Add(time.Minute), plenty, 1, newFlights())
+		const proof = `{"phone":"5","code":"CODE"}`
 		for i, step := range []struct {
 			method, path, user, body string
 			want                     int
@@ -34,30 +37,26 @@ func TestShop(t *testing.T) {
 			{"POST", "/login", "", `{"user":"user-1","password":"guess"}`, http.StatusUnauthorized},
 			{"POST", "/login", "", `{"user":"","password":"secret-of-"}`, http.StatusUnauthorized},
 			{"POST", "/login", "", `{"user":"` + strings.Repeat("x", 5000) + `"}`, http.StatusBadRequest},
-			{"POST", "/buy", "user-1", buy, http.StatusUnauthorized},
+			{"POST", "/confirm", "user-1", proof, http.StatusUnauthorized},
 			{"POST", "/login", "", `{"user":"user-1","password":"secret-of-user-1"}`, http.StatusOK},
 			{"POST", "/login", "", `{"user":"bot-1","password":"secret-of-bot-1"}`, http.StatusOK},
 			{"POST", "/sms", "user-1", "", http.StatusBadRequest},
 			{"POST", "/sms?phone=5", "user-1", "", http.StatusOK},
-			{"POST", "/buy", "user-1", buy, http.StatusConflict},
-			{"WAIT", "", "", "", 0},
-			{"POST", "/buy", "user-1", `{"phone":"5","code":"1"}`, http.StatusForbidden},
-			{"POST", "/buy", "user-1", `{"phone":"6","code":""}`, http.StatusForbidden},
-			{"POST", "/buy", "user-1", buy, http.StatusOK},
-			{"POST", "/buy", "user-1", buy, http.StatusOK},
-			{"POST", "/buy", "bot-1", buy, http.StatusGone},
+			{"POST", "/confirm", "user-1", "[]", http.StatusBadRequest},
+			{"POST", "/confirm", "user-1", `{"phone":"5","code":"1"}`, http.StatusForbidden},
+			{"POST", "/confirm", "user-1", `{"phone":"6","code":""}`, http.StatusForbidden},
+			{"POST", "/confirm", "user-1", proof, http.StatusOK},
+			{"POST", "/login", "", `{"user":"user-1","password":"secret-of-user-1"}`, http.StatusOK},
 		} {
-			if step.method == "WAIT" {
-				time.Sleep(time.Until(shop.opens))
-				continue
-			}
 			body := strings.Replace(step.body, "CODE", shop.readSMS("5"), 1)
 			if got := ask(shop, step.method, step.path, step.user, body); got != step.want {
 				t.Errorf("step %d, %s %s: got %d, want %d", i, step.method, step.path, got, step.want)
 			}
 		}
-		if got := shop.stock.Audit(); got != (Sale{Stock: 1, Sold: 1, ToShoppers: 1}) {
-			t.Errorf("the audit says %+v", got)
+		for user, want := range map[string]bool{"user-1": true, "bot-1": false, "user-2": false, "": false} {
+			if shop.mayBuy(user) != want {
+				t.Errorf("may %q buy: %v, want %v", user, !want, want)
+			}
 		}
 		if shop.textsSent(Shopper) != 1 || shop.textsSent(Bot) != 0 {
 			t.Errorf("%d and %d SMS were sent, want 1 and 0", shop.textsSent(Shopper), shop.textsSent(Bot))
@@ -69,11 +68,11 @@ func TestShop(t *testing.T) {
 func TestShopTakesItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		fl := new(flights)
-		shop := newShop(time.Now(), NewStock(1), 1, fl)
+		fl := newFlights()
+		shop := newShop(time.Now(), plenty, 1, fl)
 		for range 2000 {
 			f := fl.begin()
-			r := httptest.NewRequest(http.MethodPost, "/buy", strings.NewReader("{}"))
+			r := httptest.NewRequest(http.MethodPost, "/confirm", strings.NewReader("{}"))
 			r.Header.Set(flightHeader, f.id)
 			start := time.Now()
 			shop.Handler().ServeHTTP(httptest.NewRecorder(), r)

@@ -6,20 +6,19 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"sync"
 	"time"
 )
 
 const (
 	botAccount  = "bot-"
-	maxCodeAsks = 3  // how often a shopper asks for a code before giving up
-	mostClicks  = 12 // how often a hasty shopper presses "buy"
-	mostRetries = 4  // how often a shopper comes back after a denial
+	maxCodeAsks = 3 // how often a shopper asks for a code before giving up
+	mostRetries = 4 // how often a shopper comes back after a denial
 )
 
 // shopper is one person: an address, a device, an account and a temper.
 type shopper struct {
 	client  *client
+	sale    saleCalls
 	shop    *Shop
 	dice    chance
 	pace    time.Duration // the median time between two pages
@@ -27,12 +26,13 @@ type shopper struct {
 	account string
 	phone   string
 	hasty   bool // does not read what a page says about waiting, and clicks again
+	quick   float64
 }
 
 func newShopper(n int, w *world) *shopper {
 	dice := newChance(w.seed, uint64(n))
 	return &shopper{
-		client: w.client, shop: w.shop, dice: dice, pace: w.pace,
+		client: w.client, sale: w.sale, shop: w.shop, dice: dice, pace: w.pace, quick: w.quick,
 		account: fmt.Sprintf("user-%d", n),
 		phone:   fmt.Sprintf("%d", 13_800_000_000+n),
 		hasty:   dice.happens(0.15),
@@ -53,15 +53,10 @@ func (s *shopper) visit(ctx context.Context, w *world) {
 	if !s.login(ctx) {
 		return
 	}
-	code, ok := s.askCode(ctx)
-	if !ok {
+	if !s.proveNumber(ctx) {
 		return
 	}
-	if s.hasty {
-		s.storm(ctx, code, w)
-	} else {
-		s.buy(ctx, code, w)
-	}
+	s.buy(ctx, w)
 	for s.look(ctx) {
 	}
 }
@@ -105,6 +100,16 @@ func (s *shopper) login(ctx context.Context) bool {
 	return s.me.user != "" && s.think(ctx)
 }
 
+// proveNumber has a code sent, reads it, and types it in.
+func (s *shopper) proveNumber(ctx context.Context) bool {
+	code, ok := s.askCode(ctx)
+	if !ok {
+		return false
+	}
+	r, ok := s.try(ctx, s.request(http.MethodPost, "/confirm", proof{Phone: s.phone, Code: code}))
+	return ok && r.status == http.StatusOK && s.think(ctx)
+}
+
 // askCode has a code sent and reads it.
 func (s *shopper) askCode(ctx context.Context) (string, bool) {
 	for range maxCodeAsks {
@@ -120,43 +125,6 @@ func (s *shopper) askCode(ctx context.Context) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// buy presses the button once the sale is open, and reads the answer.
-func (s *shopper) buy(ctx context.Context, code string, w *world) {
-	// People wait for the hour with a finger on the page, and are quick or slow when it strikes.
-	if s.await(ctx, w.opens) && pause(ctx, s.dice.pareto(s.pace/8, 1.1, 4*s.pace)) {
-		s.try(ctx, s.request(http.MethodPost, "/buy", order{Phone: s.phone, Code: code}))
-	}
-}
-
-// storm is how the hasty buy: they begin a moment before the hour, and press again and again, whether there was an answer
-// or not, until they have one that ends it.
-func (s *shopper) storm(ctx context.Context, code string, w *world) {
-	if !s.await(ctx, w.opens.Add(-s.dice.between(0, time.Second))) {
-		return
-	}
-	q := s.request(http.MethodPost, "/buy", order{Phone: s.phone, Code: code})
-	settled := make(chan struct{}, mostClicks)
-	var clicks sync.WaitGroup
-	defer clicks.Wait()
-	for range mostClicks {
-		clicks.Go(func() {
-			if r := s.client.send(q); r.status == http.StatusOK || r.status == http.StatusGone {
-				settled <- struct{}{}
-			}
-		})
-		again := time.NewTimer(s.dice.pareto(100*time.Millisecond, 1.5, time.Second))
-		select {
-		case <-ctx.Done():
-			again.Stop()
-			return
-		case <-settled:
-			again.Stop()
-			return
-		case <-again.C:
-		}
-	}
 }
 
 // try sends a request and, when it is denied, comes back: after the time that the answer asks for, or at once for those

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -14,7 +15,8 @@ type Phase string
 const (
 	PhaseBefore  Phase = "before the sale"
 	PhaseSale    Phase = "the sale is on"
-	PhaseSoldOut Phase = "sold out"
+	PhaseSoldOut Phase = "sold out" // all of it is paid for, or held
+	PhaseClosing Phase = "closing"  // what is held is paid, or comes back
 	PhaseOver    Phase = "over"
 )
 
@@ -31,6 +33,8 @@ type Snapshot struct {
 	Phase          Phase
 	// Gateway is its URL.
 	Gateway, Policy, Store string
+	// DB and StockIn are where the sale is kept.
+	DB, StockIn string
 
 	Requests, Allowed, Denied, Errors int64
 	// ByRule is sorted: most denials first.
@@ -45,13 +49,19 @@ type Snapshot struct {
 	Faults *Faults
 }
 
+// countWithin bounds how long the sale's database may take to be counted for a snapshot.
+const countWithin = 5 * time.Second
+
 func (s *stage) snapshot(elapsed time.Duration) Snapshot {
+	ctx, cancel := context.WithTimeout(context.Background(), countWithin)
+	defer cancel()
+	sale := s.market.count(ctx)
 	t := s.meter.tally()
 	snap := Snapshot{
-		Elapsed: elapsed, Total: s.cfg.Duration, Phase: s.phase(),
-		Gateway: s.base, Policy: s.cfg.Policy, Store: s.cfg.Store,
+		Elapsed: elapsed, Total: s.cfg.Duration, Phase: s.phase(&sale),
+		Gateway: s.base, Policy: s.cfg.Policy, Store: s.cfg.Store, DB: s.cfg.Sale.DBName, StockIn: s.cfg.Sale.StockName,
 		Requests: t.requests(), Allowed: t.allowed(), Denied: t.denied(), Errors: t.failed,
-		Shoppers: t.shoppers, Bots: t.bots, Sale: s.stock.Audit(),
+		Shoppers: t.shoppers, Bots: t.bots, Sale: sale,
 		LatencyMS: s.meter.latency.read(time.Millisecond), RecentMS: s.meter.recent.drain(time.Millisecond),
 		AddedUS: s.meter.added.read(time.Microsecond), DecisionUS: s.meter.decided.read(time.Microsecond),
 	}
@@ -62,11 +72,13 @@ func (s *stage) snapshot(elapsed time.Duration) Snapshot {
 	return snap
 }
 
-func (s *stage) phase() Phase {
-	switch {
-	case time.Now().Before(s.shop.opens):
+func (s *stage) phase(sale *Sale) Phase {
+	switch now := time.Now(); {
+	case now.Before(s.plan.opens):
 		return PhaseBefore
-	case s.stock.Left() == 0:
+	case !now.Before(s.plan.closes):
+		return PhaseClosing
+	case sale.Sold+sale.Held >= sale.Stock:
 		return PhaseSoldOut
 	}
 	return PhaseSale
@@ -81,6 +93,9 @@ type Summary struct {
 	Seed        uint64 `json:"seed"`
 	Policy      string `json:"policy"`
 	Store       string `json:"store"`
+	// DB and Stock are where the sale was kept.
+	DB    string `json:"sale_db"`
+	Stock string `json:"sale_stock"`
 
 	Requests int64 `json:"requests"`
 	// Allowed requests were answered by the shop, Denied ones by the gateway.
@@ -99,6 +114,8 @@ type Summary struct {
 	Shoppers   Audience `json:"shoppers"`
 	Bots       Audience `json:"bots"`
 	Sale       Sale     `json:"sale"`
+	// Invariants are what the sale promises, checked at the end.
+	Invariants Invariants `json:"invariants"`
 	// SMSSent counts the text messages that the shop paid for.
 	SMSSent SMS `json:"sms_sent"`
 	// Chaos is nil unless the store was made to fail.
@@ -111,10 +128,10 @@ type SMS struct {
 	Bots     int64 `json:"bots"`
 }
 
-func (s *stage) summary(last Snapshot, interrupted bool) *Summary {
+func (s *stage) summary(last Snapshot, found *Invariants, interrupted bool) *Summary {
 	sum := &Summary{
 		DurationS: last.Elapsed.Round(time.Millisecond).Seconds(), Interrupted: interrupted,
-		Seed: s.cfg.Seed, Policy: last.Policy, Store: last.Store,
+		Seed: s.cfg.Seed, Policy: last.Policy, Store: last.Store, DB: last.DB, Stock: last.StockIn, Invariants: *found,
 		Requests: last.Requests, Allowed: last.Allowed, Denied: last.Denied, Errors: last.Errors,
 		DeniedByRule: make(map[string]int64, len(last.ByRule)),
 		LatencyMS:    last.LatencyMS, AddedLatencyUS: last.AddedUS, DecisionUS: last.DecisionUS,

@@ -51,7 +51,7 @@ func newDemo(std streams) *cobra.Command {
 	flags.Uint64Var(&f.Seed, "seed", 1, "where chance comes from")
 	flags.IntVar(&f.Shoppers, "shoppers", demo.DefaultShoppers, "number of people")
 	flags.IntVar(&f.Bots, "bots", demo.DefaultBots, "number of workers of the bot farm")
-	flags.IntVar(&f.Stock, "stock", 0, "number of things on sale (default a quarter of the shoppers)")
+	flags.IntVar(&f.Stock, "stock", demo.DefaultStock, "number of things on sale")
 	flags.BoolVar(&f.chaos, "chaos", false, "stop and restart the Redis meanwhile, and count what is over a limit; needs a --store of the demo's own")
 	flags.BoolVar(&f.json, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.plain, "plain", false, "write a line a second, also on a terminal")
@@ -64,6 +64,9 @@ func runDemo(ctx context.Context, std streams, f demoFlags) error {
 	}
 	if f.Duration == 0 { // which is the default to demo.Config
 		return usagef("duration: 0s is too short; write one such as 30s")
+	}
+	if f.Stock == 0 { // likewise
+		return usagef("stock: 0 is too few; write a number such as %d", demo.DefaultStock)
 	}
 	if err := f.checkChaos(); err != nil {
 		return usagef("%w", err)
@@ -91,10 +94,21 @@ func runDemo(ctx context.Context, std streams, f demoFlags) error {
 	} else {
 		_, err = io.WriteString(std.out, demoview.Report(sum))
 	}
-	if err == nil && sum.Chaos != nil && !sum.Chaos.Kept {
+	if err != nil {
+		return err
+	}
+	return kept(std, sum)
+}
+
+// kept says, with the exit code and the reasons, that a demo has not kept what it promises.
+func kept(std streams, sum *demo.Summary) error {
+	for _, broken := range sum.Invariants.Broken {
+		fmt.Fprintf(std.err, "headgate: demo: the sale has not kept its word: %s\n", broken)
+	}
+	if !sum.Invariants.OK || sum.Chaos != nil && !sum.Chaos.Kept {
 		return exitWith(exitNo)
 	}
-	return err
+	return nil
 }
 
 func (f *demoFlags) checkChaos() error {
@@ -143,7 +157,7 @@ func demoOn(ctx context.Context, where *demoStorage, cfg demo.Config, show *show
 
 // chaosOn is demoOn with a store that is made to fail.
 func chaosOn(ctx context.Context, where *demoStorage, cfg demo.Config, show *show) (*demo.Summary, error) {
-	where.Log = slog.New(onlyErrors{show.log.Handler()})
+	where.Log = slog.New(demo.OnlyErrors(show.log.Handler()))
 	cfg.Watch, cfg.Every, cfg.Log = show.watch, show.every, show.log
 	return chaos.Run(ctx, chaos.Config{Demo: cfg, Store: where.StoreConfig, Name: where.own.name(), Server: where.own.Server})
 }

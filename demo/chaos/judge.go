@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate-io/headgate/app"
 	"github.com/headgate-io/headgate/internal/referee"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
@@ -47,6 +48,14 @@ func (j *judge) Needs() []httpverdict.Need {
 		return n.Needs()
 	}
 	return nil
+}
+
+// Value says what a dimension of the policy is for a request, which is the same at every instance.
+func (j *judge) Value(ctx context.Context, r *httpverdict.Request, dimension string) (string, bool) {
+	if g, ok := j.instances[0].(*app.Guard); ok {
+		return g.Value(ctx, r, dimension)
+	}
+	return "", false
 }
 
 // decision is one decision of an instance.

@@ -38,8 +38,10 @@ func guestOf(r *httpverdict.Request) guest {
 
 // clause is one rule of the shop's policy in the referee's own words: whom it is for, and by what they are counted.
 type clause struct {
-	rule         string
-	method, path string // "" for any
+	rule   string
+	method string // "" for any
+	// paths are templates, in which {NAME} is any one segment; none for any path.
+	paths []string
 	// key is how the policy writes what by says.
 	key     []string
 	missing string
@@ -60,17 +62,21 @@ func clauses() []clause {
 		}
 		return "address " + g.address, true
 	}
+	const sku = "/_headgate/sales/{sale}/skus/{sku}"
+	buying, held := []string{sku + "/token", sku + "/reservations"}, sku+"/reservations/{rid}"
 	return []clause{
 		{rule: "site", missing: "shared", by: everybody},
 		{rule: "browse", method: "GET", key: []string{"ip"}, missing: "shared", by: address},
-		{rule: "login", method: "POST", path: "/login", key: []string{"ip"}, missing: "shared", by: address},
-		{rule: "login-device", method: "POST", path: "/login", key: []string{"device"}, missing: "skip", by: device},
-		{rule: "sms-phone", method: "POST", path: "/sms", key: []string{"phone"}, missing: "shared", by: phone},
-		{rule: "sms-ip", method: "POST", path: "/sms", key: []string{"ip"}, missing: "shared", by: address},
-		{rule: "sms-device", method: "POST", path: "/sms", key: []string{"device"}, missing: "shared", by: anyDevice},
-		{rule: "buy-user", method: "POST", path: "/buy", key: []string{"user | ip"}, missing: "shared", by: user},
-		{rule: "buy-device", method: "POST", path: "/buy", key: []string{"device"}, missing: "skip", by: device},
-		{rule: "buy-ip", method: "POST", path: "/buy", key: []string{"ip"}, missing: "shared", by: address},
+		{rule: "login", method: "POST", paths: []string{"/login"}, key: []string{"ip"}, missing: "shared", by: address},
+		{rule: "login-device", method: "POST", paths: []string{"/login"}, key: []string{"device"}, missing: "skip", by: device},
+		{rule: "sms-phone", method: "POST", paths: []string{"/sms"}, key: []string{"phone"}, missing: "shared", by: phone},
+		{rule: "sms-ip", method: "POST", paths: []string{"/sms"}, key: []string{"ip"}, missing: "shared", by: address},
+		{rule: "sms-device", method: "POST", paths: []string{"/sms"}, key: []string{"device"}, missing: "shared", by: anyDevice},
+		{rule: "code-user", method: "POST", paths: []string{"/confirm"}, key: []string{"user | ip"}, missing: "shared", by: user},
+		{rule: "buy-user", method: "POST", paths: buying, key: []string{"user | ip"}, missing: "shared", by: user},
+		{rule: "buy-device", method: "POST", paths: buying, key: []string{"device"}, missing: "skip", by: device},
+		{rule: "buy-ip", method: "POST", paths: buying, key: []string{"ip"}, missing: "shared", by: address},
+		{rule: "pay-user", method: "POST", paths: []string{held + "/pay", held + "/cancel"}, key: []string{"user | ip"}, missing: "shared", by: user},
 	}
 }
 
@@ -100,7 +106,7 @@ func newRulebook(p *policy.Policy) (rulebook, error) {
 
 // says tells whether a rule of the policy is the clause. What changes limits, costs or who is counted is in none of them.
 func (c *clause) says(r *policy.Rule) bool {
-	same := slices.Equal(r.Methods, words(c.method)) && slices.Equal(r.Paths, words(c.path)) && slices.Equal(r.Key, c.key) && r.Missing == c.missing
+	same := slices.Equal(r.Methods, words(c.method)) && slices.Equal(r.Paths, c.paths) && slices.Equal(r.Key, c.key) && r.Missing == c.missing
 	plain := len(r.Hosts)+len(r.Headers)+len(r.Skip)+len(r.Overrides)+len(r.Schedule) == 0 && r.WarmupOver == 0 &&
 		r.When == "" && r.Cost == "" && r.CountWhen == "" && !r.IgnoreCase && r.Store == policy.Strict && r.OnError == policy.OnErrorLocal
 	return same && plain
@@ -115,8 +121,20 @@ func words(one string) []string {
 
 // applies tells whether, and by which key, a request counts under the clause.
 func (c *clause) applies(g guest) (key string, ok bool) {
-	if c.method != "" && c.method != g.method || c.path != "" && c.path != strings.TrimSuffix(g.path, "/") {
+	fits := func(template string) bool { return isLike(template, strings.TrimSuffix(g.path, "/")) }
+	if c.method != "" && c.method != g.method || c.paths != nil && !slices.ContainsFunc(c.paths, fits) {
 		return "", false
 	}
 	return c.by(g)
+}
+
+// isLike tells whether a path is one of a template's.
+func isLike(template, path string) bool {
+	want, got := strings.Split(template, "/"), strings.Split(path, "/")
+	for i, segment := range want {
+		if i >= len(got) || segment != got[i] && !strings.HasPrefix(segment, "{") {
+			return false
+		}
+	}
+	return len(want) == len(got)
 }

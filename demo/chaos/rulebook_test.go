@@ -54,9 +54,14 @@ func TestRulebook(t *testing.T) {
 		request("POST", "/login", "", "198.18.0.2", "", ""),
 		request("POST", "/sms", "phone=13800000001", "198.18.0.1", "user-1", "phone-1"),
 		request("POST", "/sms", "phone=13800000001&x=1", "198.18.0.3", "user-2", ""),
-		request("POST", "/buy", "", "198.18.0.1", "user-1", "phone-1"),
-		request("POST", "/buy", "", "198.18.0.2", "user-1", ""),
-		request("POST", "/buy", "", "198.18.0.2", "", "phone-2"),
+		request("POST", "/confirm", "", "198.18.0.1", "user-1", "phone-1"),
+		request("POST", "/_headgate/sales/s/skus/k/token", "", "198.18.0.1", "user-1", "phone-1"),
+		request("POST", "/_headgate/sales/s/skus/k/reservations", "", "198.18.0.2", "user-1", ""),
+		request("POST", "/_headgate/sales/s/skus/k/reservations/", "", "198.18.0.2", "", "phone-2"),
+		request("GET", "/_headgate/sales/s/skus/k/reservations/r", "", "198.18.0.2", "user-1", "phone-2"),
+		request("POST", "/_headgate/sales/s/skus/k/reservations/r/pay", "", "198.18.0.2", "user-1", "phone-2"),
+		request("POST", "/_headgate/sales/s/skus/k/reservations/r/cancel", "", "198.18.0.2", "", ""),
+		request("POST", "/_headgate/sales/s/skus//token", "", "198.18.0.2", "user-1", "phone-2"),
 	} {
 		var want, got []string
 		keys := map[string]string{}

@@ -1,0 +1,178 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/headgate-io/headgate/flashsale"
+)
+
+// Invariants are what a sale promises, and whether it was kept.
+type Invariants struct {
+	OK bool `json:"ok"`
+	// Settled tells that the sale came to its end: nothing is held, owed or under way, and it was closed. If not, such as after an early
+	// end, only what must hold at every moment was checked.
+	Settled bool `json:"settled"`
+	// Broken says of each that was not kept by which numbers.
+	Broken []string `json:"broken"`
+}
+
+func (v *Invariants) unless(holds bool, format string, args ...any) {
+	if !holds && len(v.Broken) < maxWrong {
+		v.Broken = append(v.Broken, fmt.Sprintf(format, args...))
+	}
+}
+
+// auditWithin bounds the looks at the books at the end.
+const auditWithin = 30 * time.Second
+
+// cashUp brings the sale to its end and checks what it promises. After an early end it takes no more than a moment.
+func (s *stage) cashUp(ctx context.Context) Invariants {
+	m := s.market
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.plan.settleWithin())
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	defer stop()
+	var v Invariants
+	why := m.wind(within)
+	v.Settled = why == ""
+	v.unless(v.Settled || ctx.Err() != nil, "the sale did not come to its end: %s", why)
+	audit, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditWithin)
+	defer cancel()
+	if err := m.check(audit, &v, s.heard); err != nil {
+		v.unless(false, "the books could not be looked at: %v", err)
+	}
+	v.OK = len(v.Broken) == 0
+	if v.OK {
+		v.Broken = []string{}
+	}
+	return v
+}
+
+const windEvery = 50 * time.Millisecond
+
+// wind ends the sale: nobody reserves any more, what is held is paid or comes back, and it is closed. It returns what is still under
+// way when ctx ends, "" if nothing is.
+func (m *market) wind(ctx context.Context) string {
+	if err := m.drain(ctx); err != nil {
+		return err.Error()
+	}
+	for {
+		why := m.underWay(ctx)
+		if why == "" {
+			_, err := m.CloseSale(ctx, m.command("close", "the demo is over"))
+			if err == nil {
+				return ""
+			}
+			why = err.Error()
+		}
+		if !pause(ctx, windEvery) {
+			return why
+		}
+	}
+}
+
+// underWay says what is under way, "" if nothing is.
+func (m *market) underWay(ctx context.Context) string {
+	m.counting.Lock()
+	sale, books, err := m.book.read(ctx)
+	m.counting.Unlock()
+	if err != nil {
+		return err.Error()
+	}
+	if sale.Held > 0 {
+		return fmt.Sprintf("%d units are held", sale.Held)
+	}
+	if books.CapturedLoose > 0 {
+		return fmt.Sprintf("%d payments have been taken, and are neither used nor given back", books.CapturedLoose)
+	}
+	if owed := m.book.owed(); owed > 0 {
+		return fmt.Sprintf("%d payments are to be given back", owed)
+	}
+	quiet, what, err := m.Quiescent(ctx, m.key)
+	switch {
+	case err != nil:
+		return err.Error()
+	case !quiet:
+		return what
+	}
+	return ""
+}
+
+// check looks at everything that the sale has written, at what the bank has, and at what the crowd was told.
+func (m *market) check(ctx context.Context, v *Invariants, heard *answers) error {
+	report, err := m.Audit(ctx, m.key)
+	if err != nil {
+		return err
+	}
+	for _, b := range report.Broken {
+		v.unless(false, "%s: %s", b.Invariant, b.Text)
+	}
+	sale := m.count(ctx)
+	v.unless(sale.Oversold == 0, "%d units are sold or held beyond the stock of %d", sale.Oversold, sale.Stock)
+	v.unless(sale.Sold+sale.Unsold == sale.Stock, "%d sold and %d unsold are not the stock of %d", sale.Sold, sale.Unsold, sale.Stock)
+	v.unless(sale.Reserved == sale.Sold+sale.Returned+sale.Held, "%d units were reserved, and %d sold, %d returned and %d held are not as many",
+		sale.Reserved, sale.Sold, sale.Returned, sale.Held)
+	if v.Settled {
+		stock := &report.Stock
+		v.unless(stock.Sold+stock.Available == stock.Total, "at the end the stock has %d sold and %d available of %d", stock.Sold, stock.Available, stock.Total)
+		v.unless(sale.Paid-sale.Refunded == sale.Sold, "%d payments less %d given back are not the %d units sold", sale.Paid, sale.Refunded, sale.Sold)
+		v.unless(len(m.book.owners) == sale.Sold, "%d reservations are paid, and %d units sold", len(m.book.owners), sale.Sold)
+	}
+	m.checkBank(v, &sale)
+	return m.checkAnswers(ctx, v, heard)
+}
+
+// checkBank holds the books against what the payment provider did.
+func (m *market) checkBank(v *Invariants, sale *Sale) {
+	kept := 0
+	for r := range m.bank.Records() {
+		v.unless(r.Captures <= 1 && r.Refunds <= r.Captures, "the payment %s was taken %d times and given back %d times", r.Intent.Key, r.Captures, r.Refunds)
+		if r.Charged() {
+			kept++
+		}
+	}
+	v.unless(!v.Settled || kept == sale.Sold, "the bank keeps %d payments for %d units sold", kept, sale.Sold)
+}
+
+// findMany is how many reservations are looked up at a time.
+const findMany = 500
+
+// checkAnswers holds what the crowd was told against SQL: every reservation that somebody heard of is there, and its final answer is the
+// one that they were given.
+func (m *market) checkAnswers(ctx context.Context, v *Invariants, heard *answers) error {
+	all, wrong := heard.all()
+	for _, text := range wrong {
+		v.unless(false, "%s", text)
+	}
+	for rids := range slices.Chunk(slices.Sorted(maps.Keys(all)), findMany) {
+		rows, err := m.books.Reservations(ctx, rids)
+		if err != nil {
+			return err
+		}
+		found := make(map[string]*flashsale.Reservation, len(rows))
+		for i := range rows {
+			found[rows[i].RID] = &rows[i]
+		}
+		for _, rid := range rids {
+			checkAnswer(v, rid, all[rid], found[rid])
+		}
+	}
+	return nil
+}
+
+func checkAnswer(v *Invariants, rid string, told told, row *flashsale.Reservation) {
+	switch {
+	case row == nil:
+		v.unless(!v.Settled && told.state == flashsale.Pending.String(), "%s was told that the reservation %s is %s, and there is none", told.user, rid, told.state)
+	case row.User != told.user:
+		v.unless(false, "the reservation %s is %s's, and %s was told of it", rid, row.User, told.user)
+	case told.final:
+		v.unless(row.State.String() == told.state, "%s was told that the reservation %s is %s, and it is %s", told.user, rid, told.state, row.State)
+	default:
+		v.unless(!v.Settled || row.State.Terminal(), "the reservation %s of %s is still %s", rid, told.user, row.State)
+	}
+}
