@@ -60,6 +60,7 @@ func sourceMutants() map[string][]source {
 		},
 		"who has paid twice is not refunded": {
 			{"sqlorders/settle.go", "case state == flashsale.Confirmed, f.twice:", "case false:"},
+			{"sqlorders/recapture.go", "if twice {", "if false {"},
 		},
 		"what has paid is refunded": {
 			{"sqlorders/settle.go", "return settled{payment: flashsale.PaymentCaptured, reservation: flashsale.Confirmed}", "return settled{payment: flashsale.PaymentRefunding, reservation: flashsale.Confirmed, reason: reasonNoUnit}"},
@@ -97,6 +98,7 @@ func redundant() map[string]string {
 	return map[string]string{
 		"jobs of another epoch are decided":     "whoever rebuilds has decided all jobs of older epochs before it looks at anything, so that they have rows",
 		"rows count as sent whatever the epoch": "what was delivered to an older epoch was committed before the snapshot of the next",
+		"a top-up is not looked at again":       "it takes two who finish one top-up, and a rebuild between the last two steps of one; the engine has a test of it",
 		"a withdrawal is refused in any epoch":  "it takes a refusal that sleeps through a rebuild in which units have come back and another has taken them; the engine has a test of it",
 	}
 }
