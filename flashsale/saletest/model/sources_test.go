@@ -60,7 +60,7 @@ func sourceMutants() map[string][]source {
 		},
 		"who has paid twice is not refunded": {
 			{"sqlorders/settle.go", "case state == flashsale.Confirmed, f.twice:", "case false:"},
-			{"sqlorders/recapture.go", "if twice {", "if false {"},
+			{"sqlorders/recapture.go", "if twice {", "if twice && false {"},
 		},
 		"what has paid is refunded": {
 			{"sqlorders/settle.go", "return settled{payment: flashsale.PaymentCaptured, reservation: flashsale.Confirmed}", "return settled{payment: flashsale.PaymentRefunding, reservation: flashsale.Confirmed, reason: reasonNoUnit}"},
