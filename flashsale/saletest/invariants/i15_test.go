@@ -92,11 +92,11 @@ type visitor struct {
 }
 
 // visitors are those who wait for an answer, and the new ones of a step.
-func (s *season) visitors(n int) []visitor {
+func (s *season) visitors(fresh int) []visitor {
 	s.Helper()
 	all := s.waiting
 	s.waiting = nil
-	for range n {
+	for range fresh {
 		n := s.came.Add(1)
 		v := visitor{n: n, user: fmt.Sprint("user-", n)}
 		var err error
