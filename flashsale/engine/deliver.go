@@ -11,7 +11,6 @@ import (
 // has it, and the job of DeliverOnce finds it. So its errors are told and not returned, but for the caller who has jobs to
 // acknowledge.
 func (e *Engine) deliver(ctx context.Context, key flashsale.Key, epoch int64, decided []flashsale.Decided, acks []string) error {
-	e.waiters.tell(key, decided)
 	effects, ids := make([]flashsale.Effect, len(decided)), make([]int64, 0, len(decided))
 	for i := range decided {
 		effects[i] = decided[i].Effect()
@@ -20,6 +19,8 @@ func (e *Engine) deliver(ctx context.Context, key flashsale.Key, epoch int64, de
 		}
 	}
 	applied, err := e.stock.Apply(ctx, key, epoch, effects, acks)
+	// Not before: whoever is told asks again, maybe another instance, and is not to hear less.
+	e.waiters.tell(key, decided)
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,7 @@ type Engine struct {
 	rows     *gather[string, *flashsale.Reservation]
 	entries  *gather[reservationID, entryAnswer]
 	waiters  *waiters
+	told     *tellings
 	board    *board
 	measured *measures
 	relaying *relaying
@@ -95,7 +96,7 @@ func New(cfg Config) (*Engine, error) {
 	cfg.Observer = told
 	e := &Engine{
 		cfg: cfg, stock: cfg.Stock, orders: cfg.Orders, payments: cfg.Payments, log: cfg.Logger, observer: cfg.Observer,
-		random: &lockedReader{from: cfg.Rand}, skus: newSKUCache(cfg.Orders), waiters: newWaiters(cfg.MaxWaiting),
+		random: &lockedReader{from: cfg.Rand}, skus: newSKUCache(cfg.Orders), waiters: newWaiters(cfg.MaxWaiting), told: &tellings{},
 		board: newBoard(cfg.Consumers.Idle), measured: newMeasures(), paying: newPaying(cfg.Observer), care: newCare(),
 		relaying: newRelaying(), refusals: newJournal(cfg.MaxRefusals, cfg.Now()), alarms: told,
 	}

@@ -52,7 +52,7 @@ func (e *Engine) payOnce(ctx context.Context, rid, user string) (answer PayAnswe
 		e.moved(row.Key, &decided, "T3")
 		e.deliverNow(ctx, row.Key, []flashsale.Decided{decided})
 	}
-	answer = PayAnswer{Result: resultOfRow(row), IntentKey: pay.IntentKey}
+	answer = PayAnswer{Result: e.resultOfRow(row), IntentKey: pay.IntentKey}
 	p, err := e.create(ctx, pay, row)
 	if err != nil {
 		return answer, false, err
@@ -67,7 +67,7 @@ func (e *Engine) payOnce(ctx context.Context, rid, user string) (answer PayAnswe
 	if row, err = e.orders.Reservation(ctx, rid); err != nil {
 		return answer, false, err
 	}
-	answer.Result = resultOfRow(row)
+	answer.Result = e.resultOfRow(row)
 	return answer, row.State == flashsale.Reserved, nil
 }
 
@@ -111,7 +111,7 @@ func (e *Engine) cancel(ctx context.Context, rid, user, reason string) (Result, 
 		}
 		if row.State == flashsale.Confirming {
 			if err := e.voidToCancel(ctx, row); err != nil {
-				return resultOfRow(row), err
+				return e.resultOfRow(row), err
 			}
 			continue
 		}
@@ -120,13 +120,13 @@ func (e *Engine) cancel(ctx context.Context, rid, user, reason string) (Result, 
 			continue // a payment has begun meanwhile
 		}
 		if err != nil {
-			return resultOfRow(row), err
+			return e.resultOfRow(row), err
 		}
 		if !decided.Replayed {
 			e.moved(row.Key, &decided, "T5")
 			e.deliverNow(ctx, row.Key, []flashsale.Decided{decided})
 		}
-		result := resultOfRow(row)
+		result := e.resultOfRow(row)
 		result.State, result.Version, result.Reason = decided.State, decided.Version, decided.Reason
 		return result, nil
 	}

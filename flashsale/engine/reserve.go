@@ -153,7 +153,11 @@ func (e *Engine) answerOf(ctx context.Context, key flashsale.Key, ask *flashsale
 	case a.Accepted:
 		return ReserveAnswer{Result: resultOfEntry(key, &a.Entry)}, nil
 	case a.Known:
-		return ReserveAnswer{Known: true, Result: e.detailed(ctx, key, &a.Entry)}, nil
+		result, err := e.detailed(ctx, key, &a.Entry)
+		if err != nil {
+			return faulty(err), err
+		}
+		return ReserveAnswer{Known: true, Result: result}, nil
 	}
 	switch a.Code {
 	case flashsale.CodeTokenExpired:
@@ -172,16 +176,17 @@ func (e *Engine) answerOf(ctx context.Context, key flashsale.Key, ask *flashsale
 	return ReserveAnswer{}, errorf(flashsale.CodeInternal, "%s: the stock refuses with %q, which means nothing here", key, a.Code)
 }
 
-// detailed is where a reservation of the Stock stands, with what SQL alone knows of it; without, if SQL does not answer.
-func (e *Engine) detailed(ctx context.Context, key flashsale.Key, entry *flashsale.Entry) Result {
+// detailed is where a reservation of the Stock stands, with what SQL alone knows of it; without, if SQL does not answer and the Stock says that
+// it is decided.
+func (e *Engine) detailed(ctx context.Context, key flashsale.Key, entry *flashsale.Entry) (Result, error) {
 	if entry.State == flashsale.Pending {
-		return resultOfEntry(key, entry)
+		return e.resultOfPending(ctx, key, entry)
 	}
 	row, found, err := e.rows.get(ctx, entry.RID)
 	if err != nil || !found {
-		return resultOfEntry(key, entry)
+		return resultOfEntry(key, entry), nil
 	}
-	return resultOfRow(row)
+	return e.resultOfRow(row), nil
 }
 
 // expired answers a call with an expired token of which the Stock knows nothing (any more): SQL may.
@@ -195,7 +200,7 @@ func (e *Engine) expired(ctx context.Context, key flashsale.Key, ask *flashsale.
 	case flashsale.BodyHash(row.Key, row.User, row.Quantity) != ask.Body:
 		return ReserveAnswer{}, errorf(flashsale.CodeConflict, "%s: this order token was spent on another quantity", key)
 	}
-	return ReserveAnswer{Known: true, Result: resultOfRow(row)}, nil
+	return ReserveAnswer{Known: true, Result: e.resultOfRow(row)}, nil
 }
 
 // atLimit gives a shopper at the purchase limit the reservations that they hold.
@@ -212,10 +217,10 @@ func (e *Engine) atLimit(ctx context.Context, key flashsale.Key, rids []string) 
 	for i := range entries {
 		switch row := rows[entries[i].RID]; {
 		case entries[i].State == flashsale.None:
-		case entries[i].State == flashsale.Pending || err != nil || row == nil:
+		case err != nil || row == nil:
 			answer.Holds = append(answer.Holds, resultOfEntry(key, &entries[i]))
 		default:
-			answer.Holds = append(answer.Holds, resultOfRow(row))
+			answer.Holds = append(answer.Holds, e.resultOfRow(row))
 		}
 	}
 	return answer

@@ -47,7 +47,9 @@ func resultOfEntry(key flashsale.Key, entry *flashsale.Entry) Result {
 	return r
 }
 
-func resultOfRow(row *flashsale.Reservation) Result {
+// resultOfRow is what SQL says, which whoever asks this instance is told from now on, or what came after it.
+func (e *Engine) resultOfRow(row *flashsale.Reservation) Result {
+	e.told.note(row.RID)
 	return Result{
 		RID: row.RID, Key: row.Key, Quantity: row.Quantity, State: row.State, Version: row.Version, Reason: row.Reason, Until: row.Until,
 		OrderID: row.OrderID, Amount: row.Amount, Currency: row.Currency, CreatedAt: row.CreatedAt, ChangedAt: row.ChangedAt,
@@ -96,7 +98,8 @@ func (e *Engine) readEntries(ctx context.Context, ids []reservationID) (map[rese
 }
 
 // Result tells where a user's reservation stands. CodeNotFound if there is none of this user: "not reserved, try again". While a store does
-// not answer that would have to be asked, CodeRebuilding or CodeUnavailable.
+// not answer that would have to be asked, CodeRebuilding or CodeUnavailable. Once an instance has told that a reservation is decided it does
+// not say again that it is pending; another instance may for as long as the Stock does not follow SQL, a moment as a rule.
 func (e *Engine) Result(ctx context.Context, key flashsale.Key, rid, user string) (Result, error) {
 	if err := checkKey(key); err != nil {
 		return Result{}, err
@@ -116,10 +119,26 @@ func (e *Engine) Result(ctx context.Context, key flashsale.Key, rid, user string
 	case err != nil && !retriable(err):
 		return Result{}, err
 	case err == nil && entry.State == flashsale.Pending && entry.User == user:
-		return resultOfEntry(key, entry), nil
+		return e.resultOfPending(ctx, key, entry)
 	}
 	// What is another's costs the same calls as what is not there, so that time does not tell them apart.
 	return e.resultOfSQL(ctx, reservationID{key, rid}, user, err)
+}
+
+// resultOfPending tells of a reservation that is pending in the Stock, unless this instance has said already that it is decided. Then SQL
+// says how; the error is SQL's.
+func (e *Engine) resultOfPending(ctx context.Context, key flashsale.Key, entry *flashsale.Entry) (Result, error) {
+	if !e.told.has(entry.RID) {
+		return resultOfEntry(key, entry), nil
+	}
+	row, found, err := e.rows.get(ctx, entry.RID)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case !found: // the mark is another's
+		return resultOfEntry(key, entry), nil
+	}
+	return e.resultOfRow(row), nil
 }
 
 // resultOfSQL is what SQL says. StockErr tells that the Stock, which might know a pending one, could not be asked.
@@ -129,7 +148,7 @@ func (e *Engine) resultOfSQL(ctx context.Context, id reservationID, user string,
 	case err != nil:
 		return Result{}, err
 	case found && row.User == user && row.Key == id.key:
-		return resultOfRow(row), nil
+		return e.resultOfRow(row), nil
 	case stockErr != nil:
 		return Result{}, stockErr
 	}
@@ -188,7 +207,7 @@ func (e *Engine) Orders(ctx context.Context, sale, user string) ([]Result, error
 	}
 	list := make([]Result, len(rows))
 	for i := range rows {
-		list[i] = resultOfRow(&rows[i])
+		list[i] = e.resultOfRow(&rows[i])
 	}
 	return list, nil
 }
