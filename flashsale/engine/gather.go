@@ -98,6 +98,8 @@ func (g *gather[K, V]) make(ctx context.Context, call *gathered[K, V]) {
 		call.left, call.err = true, interrupted(ctx)
 		return
 	}
+	// If it panics the others must not take that for an answer without them.
+	call.err = errorf(flashsale.CodeInternal, "what was looked up could not be read")
 	call.answers, call.err = g.ask(ctx, call.keys)
 	if call.err != nil && ctx.Err() != nil {
 		call.left, call.err = true, interrupted(ctx)

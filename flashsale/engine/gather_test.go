@@ -116,3 +116,36 @@ func TestGatherSharesErrors(t *testing.T) {
 		t.Errorf("%v, %v", found, err)
 	}
 }
+
+// TestGatherThatPanics: who shares a call that panics is told of a fault, and not that there is nothing.
+func TestGatherThatPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGather(1, 10, func(_ context.Context, keys []string) (map[string]int, error) {
+			time.Sleep(time.Second)
+			if len(keys) > 1 {
+				panic("in the store")
+			}
+			return nil, nil
+		})
+		go func() { _, _, _ = g.get(t.Context(), "first") }()
+		synctest.Wait()
+		var all sync.WaitGroup
+		all.Go(func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic is not its caller's any more")
+				}
+			}()
+			_, _, _ = g.get(t.Context(), "second")
+		})
+		synctest.Wait()
+		all.Go(func() {
+			_, found, err := g.get(t.Context(), "third")
+			if wantCode(t, "who shares the call", err, flashsale.CodeInternal); found {
+				t.Error("there is an answer")
+			}
+		})
+		all.Wait()
+	})
+}
