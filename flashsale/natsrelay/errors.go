@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/nats-io/nats.go"
@@ -39,6 +40,14 @@ func (c *call) judgeUntaken(ctx context.Context, m *nats.Msg, err error) error {
 		return unavailable("the stream "+name+" does not answer", err)
 	}
 	return refused(m, fmt.Sprintf("the stream %s takes %q and not %s", name, c.subjects, m.Subject), err)
+}
+
+// openError says why there is no connection to be had. The text of an error about a URL quotes it, with the password in it.
+func openError(err error) error {
+	if _, ok := errors.AsType[*url.Error](err); ok {
+		return invalid("the URL of a server is none: is a character in the user or password not percent-encoded, or the port not a number?")
+	}
+	return &flashsale.Error{Code: flashsale.CodeInvalidArgument, Message: "natsrelay: connecting", Err: err}
 }
 
 func invalid(format string, args ...any) error {

@@ -48,7 +48,7 @@ func Open(url string, cfg Config, options ...nats.Option) (*Relay, error) {
 	base := []nats.Option{nats.Name("headgate sale relay"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true), nats.ReconnectBufSize(-1)}
 	conn, err := nats.Connect(url, append(base, options...)...)
 	if err != nil {
-		return nil, &flashsale.Error{Code: flashsale.CodeInvalidArgument, Message: "natsrelay: connecting", Err: err}
+		return nil, openError(err)
 	}
 	r, err := New(conn, cfg)
 	if err != nil {

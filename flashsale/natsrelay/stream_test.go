@@ -71,3 +71,20 @@ func TestConfig(t *testing.T) {
 	_, err = natsrelay.Open("nats://[", natsrelay.Config{})
 	wantCode(t, err, flashsale.CodeInvalidArgument)
 }
+
+// TestErrorsHaveNoPassword: the text of an error of net/url quotes what it was given.
+func TestErrorsHaveNoPassword(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"nats://user:s3cret@host:port", "nats://user:s3cret%@host:4222", "nats://user:s3cret@ho st", "nats://us er:s3cret@host:4222",
+		"nats://user:s3cret/1@host:4222", "nats://good:4222,nats://user:s3cret@host:port", "://user:s3cret@host",
+	} {
+		r, err := natsrelay.Open(url, natsrelay.Config{})
+		if r != nil {
+			_ = r.Close()
+		}
+		if wantCode(t, err, flashsale.CodeInvalidArgument); strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("it quotes the password: %v", err)
+		}
+	}
+}
