@@ -163,7 +163,7 @@ func (e *Engine) answerOf(ctx context.Context, key flashsale.Key, ask *flashsale
 	case flashsale.CodeTokenExpired:
 		return e.expired(ctx, key, ask)
 	case flashsale.CodePurchaseLimit:
-		return e.atLimit(ctx, key, a.Holds), errorf(a.Code, "%s: this user holds or has bought as many as one may", key)
+		return e.atLimit(ctx, key, a.Holds), errorf(a.Code, "%s: with %d more this user would hold and have bought more than one may", key, ask.Quantity)
 	case flashsale.CodeNotOpen:
 		return ReserveAnswer{Detail: a.Detail, RetryAfter: a.RetryAfter}, notOpen(key, a.Detail)
 	case flashsale.CodeBusy:
@@ -205,12 +205,11 @@ func (e *Engine) expired(ctx context.Context, key flashsale.Key, ask *flashsale.
 
 // atLimit gives a shopper at the purchase limit the reservations that they hold.
 func (e *Engine) atLimit(ctx context.Context, key flashsale.Key, rids []string) (answer ReserveAnswer) {
-	var entries []flashsale.Entry
-	err := e.inEpoch(ctx, key, func(epoch int64) (err error) {
-		entries, err = e.stock.Find(ctx, key, epoch, rids)
-		return err
-	})
-	if err != nil || len(rids) == 0 {
+	if len(rids) == 0 {
+		return answer
+	}
+	entries, err := e.find(ctx, key, rids)
+	if err != nil {
 		return answer
 	}
 	rows, err := e.rows.all(ctx, rids...)

@@ -2,14 +2,18 @@ package engine
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
 
 const (
-	// lookups bounds the look-ups of shoppers that a store has at a time, lookupBatch how many reservations come with one.
-	lookups, lookupBatch = 4, 256
+	// lookups bounds the look-ups of shoppers that a store has at a time, lookupBatch how many reservations come with one, and lookupKeys of how
+	// many skus the Stock is asked together.
+	lookups, lookupBatch, lookupKeys = 4, 256, 8
 	// maxOrders bounds the list of a user's orders.
 	maxOrders = 100
 	// firstPoll and lastPoll bound the time between two looks of Await at what another instance decides.
@@ -67,34 +71,45 @@ type entryAnswer struct {
 	err   error
 }
 
-// readEntries is how look-ups of shoppers reach the Stock, several at a time. A sku that fails does not fail the others.
+// readEntries is how look-ups of shoppers reach the Stock, several at a time. A sku that fails does not fail the others, nor one whose node does
+// not answer keep them waiting in a row.
 func (e *Engine) readEntries(ctx context.Context, ids []reservationID) (map[reservationID]entryAnswer, error) {
 	rids := map[flashsale.Key][]string{}
 	for _, id := range ids {
 		rids[id.key] = append(rids[id.key], id.rid)
 	}
+	keys := slices.Collect(maps.Keys(rids))
 	answers := make(map[reservationID]entryAnswer, len(ids))
-	for key, rids := range rids {
-		var entries []flashsale.Entry
-		err := e.inEpoch(ctx, key, func(epoch int64) (err error) {
-			entries, err = e.stock.Find(ctx, key, epoch, rids)
-			return err
-		})
-		if isRetired(err) {
-			err, entries = nil, make([]flashsale.Entry, len(rids)) // it knows nobody, and SQL everybody
-		}
-		for i, rid := range rids {
+	var mu sync.Mutex
+	_ = e.allOf(len(keys), lookupKeys, "looking up reservations", func(i int) error {
+		entries, err := e.find(ctx, keys[i], rids[keys[i]])
+		mu.Lock()
+		defer mu.Unlock()
+		for j, rid := range rids[keys[i]] {
 			answer := entryAnswer{err: err}
-			if err == nil && i < len(entries) {
-				answer.entry = entries[i]
+			if err == nil && j < len(entries) {
+				answer.entry = entries[j]
 			}
-			answers[reservationID{key, rid}] = answer
+			answers[reservationID{keys[i], rid}] = answer
 		}
-	}
+		return nil
+	})
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)
 	}
 	return answers, nil
+}
+
+// find asks the Stock in whatever epoch there is. A retired one knows nobody, and SQL everybody.
+func (e *Engine) find(ctx context.Context, key flashsale.Key, rids []string) (entries []flashsale.Entry, err error) {
+	err = e.inEpoch(ctx, key, func(epoch int64) (err error) {
+		entries, err = e.stock.Find(ctx, key, epoch, rids)
+		return err
+	})
+	if isRetired(err) {
+		return make([]flashsale.Entry, len(rids)), nil
+	}
+	return entries, err
 }
 
 // Result tells where a user's reservation stands. CodeNotFound if there is none of this user: "not reserved, try again". While a store does

@@ -77,6 +77,49 @@ func TestResultWhenAStoreIsAway(t *testing.T) {
 	}
 }
 
+// slowStock takes a second to say that it cannot be reached, but for one sku.
+type slowStock struct {
+	Stock
+	quick flashsale.Key
+}
+
+func (s *slowStock) Find(ctx context.Context, key flashsale.Key, epoch int64, rids []string) ([]flashsale.Entry, error) {
+	if key == s.quick {
+		return s.Stock.Find(ctx, key, epoch, rids)
+	}
+	time.Sleep(time.Second)
+	return nil, errorf(flashsale.CodeUnavailable, "the node of %s does not answer", key)
+}
+
+// TestResultBehindANodeThatIsDown: who asks for a reservation of a sku that answers does not wait for all that do not, one after the other.
+func TestResultBehindANodeThatIsDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := openShop(t, shopPlan{total: 10, skus: 2 * lookupKeys})
+		last := s.keys[len(s.keys)-1]
+		e := s.another(func(c *Config) { c.Stock = &slowStock{Stock: c.Stock, quick: last} })
+		ids := make([]reservationID, len(s.keys))
+		for i, key := range s.keys {
+			ids[i] = reservationID{key, "rid"}
+		}
+		began := time.Now()
+		answers, err := e.readEntries(t.Context(), ids)
+		if took := time.Since(began); err != nil || took > 2*time.Second {
+			t.Errorf("%v after %s", err, took)
+		}
+		for _, id := range ids {
+			want := flashsale.CodeUnavailable
+			if id.key == last {
+				want = ""
+			}
+			answer, ok := answers[id]
+			if wantCode(t, id.key.String(), answer.err, want); !ok {
+				t.Errorf("%s has no answer", id.key)
+			}
+		}
+	})
+}
+
 func TestAwaitIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
