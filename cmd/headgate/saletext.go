@@ -221,7 +221,7 @@ func (p page) reservation(r *saleadmin.Reservation) {
 func refusalWords(r *saleadmin.Refusal) string {
 	words := map[string]string{
 		"sold_out":         "nothing was left at that moment",
-		"purchase_limit":   "the shopper held or had bought as many as one may",
+		"purchase_limit":   "with this the shopper would have held and bought more than one may",
 		"invalid_token":    "the order token was forged, or another's",
 		"token_expired":    "the order token was too old",
 		"invalid_quantity": "more units at once than one may have",
