@@ -185,5 +185,5 @@ type LoadPart struct {
 type Buyer struct {
 	User     string
 	Quantity int64
-	RIDs     []string // at most 16
+	RIDs     []string // the latest 16 at most, the oldest of them first: it is the first that gives way to another
 }

@@ -151,7 +151,7 @@ func TestSnapshot(t *testing.T) {
 		if len(buyers) != 5 || len(all.Buyers) != 5 { // "a " holds nothing
 			s.Fatalf("got %+v", all.Buyers)
 		}
-		if got := buyers["a"]; got.Quantity != 2 || !reflect.DeepEqual(got.RIDs, []string{"r6", "r0"}) {
+		if got := buyers["a"]; got.Quantity != 2 || !reflect.DeepEqual(got.RIDs, []string{"r0", "r6"}) {
 			s.Fatalf("got %+v", got)
 		}
 		if got := buyers["\xff\xfe"]; got.Quantity != 1 || !reflect.DeepEqual(got.RIDs, []string{"r4"}) {

@@ -3,6 +3,7 @@ package sqlorders
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
@@ -146,13 +147,13 @@ func (t *tx) snapshotBuyers(key flashsale.Key, f func(part *flashsale.LoadPart) 
 	}
 }
 
-// ridsOf finds the rids of the buyers after one user and up to another.
+// ridsOf finds the rids of the buyers after one user and up to another: the latest, and of them the oldest first.
 func (t *tx) ridsOf(key flashsale.Key, after, upTo []byte, buyers []flashsale.Buyer) error {
 	of := make(map[string]*flashsale.Buyer, len(buyers))
 	for i := range buyers {
 		of[buyers[i].User] = &buyers[i]
 	}
-	return t.query("SELECT user_id, rid FROM reservation WHERE sale = ? AND user_id > ? AND user_id <= ? AND sku = ? AND state IN (?, ?, ?) "+
+	err := t.query("SELECT user_id, rid FROM reservation WHERE sale = ? AND user_id > ? AND user_id <= ? AND sku = ? AND state IN (?, ?, ?) "+
 		"ORDER BY user_id, created_at DESC, rid",
 		[]any{key.Sale, after, upTo, key.SKU, int64(flashsale.Reserved), int64(flashsale.Confirming), int64(flashsale.Confirmed)},
 		func(scan func(...any) error) error {
@@ -166,6 +167,10 @@ func (t *tx) ridsOf(key flashsale.Key, after, upTo []byte, buyers []flashsale.Bu
 			}
 			return nil
 		})
+	for i := range buyers {
+		slices.Reverse(buyers[i].RIDs)
+	}
+	return err
 }
 
 func (t *tx) openTopUps(key flashsale.Key) ([]string, error) {
