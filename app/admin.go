@@ -115,7 +115,9 @@ func (a *admin) ready(w http.ResponseWriter, _ *http.Request) {
 func (a *admin) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !sameOrigin(r) {
-			answer(w, http.StatusForbidden, "forbidden origin")
+			refuse(w, r, "forbidden origin", &saleadmin.Problem{
+				Status: http.StatusForbidden, Code: "cross_origin", Detail: "the request comes from a page of another origin",
+			})
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -140,13 +142,24 @@ func (a *admin) secret(role saleadmin.Role, next http.HandlerFunc) http.HandlerF
 		switch actor, ok := a.tokens.who(r); {
 		case !ok:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			answer(w, http.StatusUnauthorized, "unauthorized")
+			refuse(w, r, "unauthorized", &saleadmin.Problem{
+				Status: http.StatusUnauthorized, Code: "unauthorized", Detail: "a bearer token that is known here is needed",
+			})
 		case actor.Role < role:
 			answer(w, http.StatusForbidden, "this needs the role "+role.String()+", and this token has the role "+actor.Role.String())
 		default:
 			next(w, r.WithContext(withActor(r.Context(), actor)))
 		}
 	}
+}
+
+// refuse answers who may not come in: with a word, and under /sales with a document like all others there.
+func refuse(w http.ResponseWriter, r *http.Request, word string, p *saleadmin.Problem) {
+	if r.URL.Path == saleadmin.Prefix || strings.HasPrefix(r.URL.Path, saleadmin.Prefix+"/") {
+		p.Write(w)
+		return
+	}
+	answer(w, p.Status, word)
 }
 
 // sameOrigin tells whether no browser asks, or one with a page of this listener itself.

@@ -102,6 +102,39 @@ func TestRolesOfTheListener(t *testing.T) {
 	}
 }
 
+// TestRefusalsUnderSales: who is shut out of the sales is told so in a document like all others there, and of the rest in a word.
+func TestRefusalsUnderSales(t *testing.T) {
+	t.Parallel()
+	h := rolesOf(t, "the-sole-token-of-all", "", slog.New(slog.DiscardHandler))
+	const document, word = "application/problem+json", "application/json"
+	for _, c := range []struct {
+		path, origin, token string
+		status              int
+		kind, says          string
+	}{
+		{"/sales", "", "", 401, document, `"code":"unauthorized"`},
+		{"/sales/eleven/open", "", "none", 401, document, `"code":"unauthorized"`},
+		{"/sales/eleven/open", "https://evil.example", "the-sole-token-of-all", 403, document, `"code":"cross_origin"`},
+		{"/sales", "null", "", 403, document, `"code":"cross_origin"`},
+		{"/status", "", "none", 401, word, `{"status":"unauthorized"}`},
+		{"/salesmen", "null", "", 403, word, `{"status":"forbidden origin"}`},
+	} {
+		r := httptest.NewRequest("POST", c.path, strings.NewReader(`{"reason":"a test"}`))
+		r.Header.Set("Authorization", "Bearer "+c.token)
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		if c.path == "/status" {
+			r.Method = "GET"
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != c.status || w.Header().Get("Content-Type") != c.kind || !strings.Contains(w.Body.String(), c.says) || w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: got %d %v %s", c.path, w.Code, w.Header(), w.Body)
+		}
+	}
+}
+
 // TestTokensAreRevoked: whose line is taken out is shut out with the next request, and whose line comes is let in.
 func TestTokensAreRevoked(t *testing.T) {
 	t.Parallel()

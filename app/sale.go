@@ -275,8 +275,9 @@ func (s *sale) serveAdmin(w http.ResponseWriter, r *http.Request) {
 		l.admin.ServeHTTP(w, r)
 		return
 	}
-	w.Header().Set("Retry-After", "1")
-	answer(w, http.StatusServiceUnavailable, "the sale cannot begin yet: "+s.whyAway())
+	(&saleadmin.Problem{
+		Status: http.StatusServiceUnavailable, Code: string(flashsale.CodeUnavailable), RetryAfter: 1, Detail: "the sale cannot begin yet: " + s.whyAway(),
+	}).Write(w)
 }
 
 func (s *sale) whyAway() string {

@@ -358,7 +358,8 @@ func TestSaleWaitsForItsStores(t *testing.T) {
 	if r := s.as("", "GET", "", ""); r.status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" || r.str("code") != "unavailable" {
 		t.Errorf("the sale: %d %v %s", r.status, r.header, r.text)
 	}
-	if r := s.operate("GET", "", ""); r.status != http.StatusServiceUnavailable || strings.Contains(r.text, "secret") {
+	if r := s.operate("GET", "", ""); r.status != http.StatusServiceUnavailable || r.str("code") != "unavailable" || r.header.Get("Retry-After") == "" ||
+		strings.Contains(r.text, "secret") {
 		t.Errorf("the admin API: %d %s", r.status, r.text)
 	}
 	if r := s.send("GET", s.url+"/", ""); r.status != http.StatusOK {

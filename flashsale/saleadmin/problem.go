@@ -48,7 +48,8 @@ func (p *Problem) Error() string {
 	return p.Detail + ": " + strings.Join(text, "; ")
 }
 
-func (p *Problem) write(w http.ResponseWriter) {
+// Write answers with it. Its Type and Title are set.
+func (p *Problem) Write(w http.ResponseWriter) {
 	p.Type, p.Title = "about:blank", http.StatusText(p.Status)
 	h := w.Header()
 	if p.RetryAfter > 0 {

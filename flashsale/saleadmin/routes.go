@@ -67,11 +67,11 @@ func (a *api) nowhere(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 	said := &headerOnly{header: http.Header{}}
 	mux.ServeHTTP(said, r)
 	if said.status != http.StatusMethodNotAllowed {
-		(&Problem{Status: http.StatusNotFound, Code: "not_found", Detail: "there is nothing at this path; see " + Prefix + "/~/openapi.json"}).write(w)
+		(&Problem{Status: http.StatusNotFound, Code: "not_found", Detail: "there is nothing at this path; see " + Prefix + "/~/openapi.json"}).Write(w)
 		return
 	}
 	w.Header().Set("Allow", said.header.Get("Allow"))
-	(&Problem{Status: said.status, Code: "method_not_allowed", Detail: "this path takes " + said.header.Get("Allow")}).write(w)
+	(&Problem{Status: said.status, Code: "method_not_allowed", Detail: "this path takes " + said.header.Get("Allow")}).Write(w)
 }
 
 // headerOnly keeps what would be answered.
@@ -132,5 +132,5 @@ func (q *request) enterSlow() bool {
 
 func unauthorized(w http.ResponseWriter) {
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	(&Problem{Status: http.StatusUnauthorized, Code: "unauthorized", Detail: "a bearer token is needed"}).write(w)
+	(&Problem{Status: http.StatusUnauthorized, Code: "unauthorized", Detail: "a bearer token that is known here is needed"}).Write(w)
 }
