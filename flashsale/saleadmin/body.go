@@ -63,7 +63,8 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-// checkNames walks through a value and refuses a name that stands twice in an object, in any case: the decoder would take the last.
+// checkNames walks through a value and refuses a name that stands twice in an object, since the decoder would take the last; and one with other
+// characters than those of fields, since the decoder looks at no case, and takes "ſ" for an "s".
 func checkNames(d *json.Decoder, depth int) error {
 	token, err := d.Token()
 	if err != nil {
@@ -86,11 +87,14 @@ func checkNames(d *json.Decoder, depth int) error {
 			if err != nil {
 				return bodyProblem(err)
 			}
-			folded := strings.ToLower(fmt.Sprint(name))
-			if seen[folded] {
-				return invalid(FieldError{shorten(fmt.Sprint(name)), "it stands there twice"})
+			text := fmt.Sprint(name)
+			switch {
+			case strings.ContainsFunc(text, notOfFields):
+				return noSuchField(text)
+			case seen[text]:
+				return invalid(FieldError{shorten(text), "it stands there twice"})
 			}
-			seen[folded] = true
+			seen[text] = true
 		}
 		if err := checkNames(d, depth+1); err != nil {
 			return err
@@ -117,12 +121,18 @@ func bodyProblem(err error) error {
 	}
 	const unknown = "json: unknown field "
 	if name, ok := strings.CutPrefix(err.Error(), unknown); ok {
-		return invalid(FieldError{shorten(strings.Trim(name, `"`)), "there is no such field"})
+		return noSuchField(strings.Trim(name, `"`))
 	}
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return invalid(FieldError{"body", fmt.Sprintf("it is not JSON: %v, after %d bytes", syntax, syntax.Offset)})
 	}
 	return invalid(FieldError{"body", "it is not one whole JSON object"})
+}
+
+func notOfFields(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' }
+
+func noSuchField(name string) error {
+	return invalid(FieldError{shorten(name), "there is no such field"})
 }
 
 // kindName names what a field takes for people.

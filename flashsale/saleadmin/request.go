@@ -85,7 +85,7 @@ func (q *request) fail(p *Problem) {
 	if q.r.Method == http.MethodPost {
 		q.log(slog.LevelWarn, "a change of a sale was refused", slog.Int("status", p.Status), slog.String("code", p.Code), slog.String("why", p.Error()))
 	}
-	p.write(q.w)
+	p.Write(q.w)
 }
 
 // log writes the line that tells who has wanted what.
