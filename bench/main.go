@@ -44,6 +44,7 @@ func allSections() []section {
 	return []section{
 		inProcess(), onRedis(128), onRedis(1), severalLimits(), gatewayOverhead(), memoryInProcess(), memoryInRedis(),
 		leasesInProcess(), leasesOnRedis(), denials(), attack(), breakerOpen(), saleStock(), saleSQL(), saleOffered(),
+		saleFlood(wholeFlood), saleSteady(steadyRate), saleClicks(millionClicks),
 	}
 }
 

@@ -17,9 +17,11 @@ type section struct {
 	// notes say under the table what was measured.
 	notes   string
 	columns []column
+	// goals, if there are any, are one figure for each column, or noGoal, that the contenders are compared with in place of the first of them.
+	goals []float64
 	// open starts what all contenders share, and makes the contenders.
 	open func(tb testservers.TB) ([]contender, error)
-	// once: the numbers do not vary, one round is enough.
+	// once: one round is enough: the numbers do not vary, or there are enough of them in one.
 	once bool
 }
 
@@ -112,16 +114,15 @@ func closeAll(contenders []contender) (err error) {
 
 func summarise(s section, contenders []contender, figures [][][]float64) result {
 	res := result{Name: s.Name, Title: s.Title, Notes: s.notes, Columns: s.columns}
+	if s.goals != nil {
+		res.Rows = append(res.Rows, s.goalLine())
+	}
 	for i, c := range contenders {
 		row := line{Contender: c.name, Rounds: figures[i]}
 		for k, col := range s.columns {
 			m := median(figures[i], k)
 			row.Median = append(row.Median, m)
-			base := m
-			if i > 0 {
-				base = res.Rows[0].Median[k]
-			}
-			row.Times = append(row.Times, times(col.Better, base, m))
+			row.Times = append(row.Times, times(col.Better, res.base(k, m), m))
 		}
 		res.Rows = append(res.Rows, row)
 	}

@@ -52,6 +52,9 @@ func (s result) table(out io.Writer, versions map[string]string) {
 }
 
 func cell(c column, row line, k int, ratio bool) string {
+	if row.Median[k] == noGoal {
+		return "–"
+	}
 	text := grouped(row.Median[k], c.digits)
 	if ratio && row.Times[k] > 0 {
 		text += fmt.Sprintf(" (%.2f×)", row.Times[k])
@@ -125,6 +128,16 @@ func machine() string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d × %s, %s, %s, Redis %s", runtime.NumCPU(), model, runtime.GOOS, runtime.Version(),
-		programVersion("redis-server", "--version"))
+	return fmt.Sprintf("%d × %s, %s, %s, Redis %s%s", runtime.NumCPU(), model, runtime.GOOS, runtime.Version(),
+		programVersion("redis-server", "--version"), loadAverage())
+}
+
+// loadAverage says how busy the machine is already, where that can be known: figures of a machine that others use too are too bad.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	average, _, _ := strings.Cut(string(text), " ")
+	return ", load average " + average + " before the first section"
 }

@@ -52,8 +52,8 @@ type sale struct {
 	closes []func() error
 }
 
-// openSale opens a sale that never sells out, and has it run.
-func openSale(place salePlace) (s *sale, err error) {
+// openSale opens a sale of so many units, and has it run.
+func openSale(place salePlace, units int64) (s *sale, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), saleTimeout)
 	defer cancel()
 	s = &sale{place: place, counts: &saleCounts{commits: newHistogram()}}
@@ -84,16 +84,16 @@ func openSale(place salePlace) (s *sale, err error) {
 	if err != nil {
 		return s, err
 	}
-	err = s.begin(ctx, stock)
+	err = s.begin(ctx, stock, units)
 	return s, err
 }
 
 // begin creates and opens the sale, and waits until it sells.
-func (s *sale) begin(ctx context.Context, stock engine.Stock) error {
+func (s *sale) begin(ctx context.Context, stock engine.Stock, units int64) error {
 	now := time.Now()
 	err := s.CreateSale(ctx, &flashsale.Sale{
 		ID: saleKey.Sale, Title: "bench", Currency: "CNY", OpensAt: now.Add(-time.Hour), ClosesAt: now.Add(24 * time.Hour), Rate: flashsale.MaxRate,
-		SKUs: []flashsale.SKU{{ID: saleKey.SKU, Title: "phone", Total: endless, Price: 100}},
+		SKUs: []flashsale.SKU{{ID: saleKey.SKU, Title: "phone", Total: units, Price: 100}},
 	})
 	if err != nil {
 		return err

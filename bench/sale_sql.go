@@ -58,7 +58,7 @@ func scratch(tb testservers.TB) string {
 func saleContenders(places []salePlace, try func(s *sale) func(d time.Duration) ([]float64, error)) ([]contender, error) {
 	var list []contender
 	for _, place := range places {
-		s, err := openSale(place)
+		s, err := openSale(place, endless)
 		if err != nil {
 			return list, err
 		}
