@@ -295,6 +295,42 @@ func TestRebuildCatchesUp(t *testing.T) {
 	k.sound()
 }
 
+// restarted is a stock that is another one after a number of loads: a replica took its place, which has not had all parts.
+type restarted struct {
+	Stock
+	loads int
+}
+
+func (s *restarted) Load(ctx context.Context, key flashsale.Key, epoch int64, part *flashsale.LoadPart) error {
+	s.loads--
+	return s.Stock.Load(ctx, key, epoch, part)
+}
+
+func (s *restarted) View(ctx context.Context, key flashsale.Key) (flashsale.StockView, error) {
+	v, err := s.Stock.View(ctx, key)
+	if s.loads <= 0 {
+		v.Run = "another"
+	}
+	return v, err
+}
+
+// TestAStockThatStartsAnewWhileItIsLoadedDoesNotOpen: its counters come with the last part and agree, whatever other parts it has lost.
+func TestAStockThatStartsAnewWhileItIsLoadedDoesNotOpen(t *testing.T) {
+	t.Parallel()
+	k := openKeep(t)
+	k.held("a")
+	k.engine.stock = &restarted{Stock: k.engine.stock, loads: 1}
+	ops, err := k.engine.Rebuild(t.Context(), k.command("now"))
+	k.must(err)
+	if s, v := k.sku(), k.view(); ops[0].State != flashsale.OpCommitted || !s.Rebuilding || v.Settings.Status != "" {
+		t.Errorf("the operation is %s; SQL has %+v, the stock %+v", ops[0].State, s, v)
+	}
+	k.once("the watcher", k.engine.WatchOnce, 1)
+	if s, v := k.sku(), k.view(); s.Rebuilding || s.StoreRun != "another" || v.Settings.Status != flashsale.Open || v.Available != 9 {
+		t.Errorf("afterwards SQL has %+v, the stock %+v", s, v)
+	}
+}
+
 // TestWatcherFollowsASetBackDatabase: a Stock that is epochs ahead of SQL is rebuilt all the same.
 func TestWatcherFollowsASetBackDatabase(t *testing.T) {
 	t.Parallel()

@@ -63,9 +63,9 @@ func (e *Engine) PauseSale(ctx context.Context, c Command) ([]flashsale.Operatio
 	return e.toStatus(ctx, &c, flashsale.Paused)
 }
 
-// ResumeSale opens what is paused.
+// ResumeSale opens what is paused. What was never open is opened by it too, so it asks for no less than OpenSale.
 func (e *Engine) ResumeSale(ctx context.Context, c Command) ([]flashsale.Operation, error) {
-	return e.toStatus(ctx, &c, flashsale.Open)
+	return e.OpenSale(ctx, c)
 }
 
 // DrainSale stops reserving for good. What waits is decided, and can be paid.

@@ -294,3 +294,26 @@ func TestStory(t *testing.T) {
 	_, err = k.engine.Story(t.Context(), "eleven", "")
 	wantCode(t, "nobody's", err, flashsale.CodeInvalidArgument)
 }
+
+// notDurable is a database that may lose commits.
+type notDurable struct{ flashsale.Orders }
+
+func (notDurable) Durable(context.Context) error {
+	return errorf(flashsale.CodeInvalidState, "it may lose commits")
+}
+
+// TestNothingIsOpenedThatMayLoseCommits: by whatever name it is opened.
+func TestNothingIsOpenedThatMayLoseCommits(t *testing.T) {
+	t.Parallel()
+	k := newKeep(t)
+	k.must(k.engine.CreateSale(t.Context(), &k.sale))
+	k.watch()
+	k.engine.orders = notDurable{k.engine.orders}
+	_, err := k.engine.OpenSale(t.Context(), k.command("open"))
+	wantCode(t, "opening it", err, flashsale.CodeInvalidState)
+	_, err = k.engine.ResumeSale(t.Context(), k.command("resume"))
+	wantCode(t, "resuming it", err, flashsale.CodeInvalidState)
+	if s := k.sku(); s.Settings.Status != flashsale.Draft {
+		t.Errorf("it is %s", s.Settings.Status)
+	}
+}

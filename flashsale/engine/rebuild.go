@@ -47,8 +47,10 @@ func (r *RebuildReport) String() string {
 // rebuild is one rebuild under way.
 type rebuild struct {
 	*Engine
-	key    flashsale.Key
-	epoch  int64
+	key   flashsale.Key
+	epoch int64
+	// store is the run of the Stock before anything was loaded.
+	store  string
 	report RebuildReport
 }
 
@@ -70,11 +72,12 @@ func (e *Engine) RebuildOnce(ctx context.Context, key flashsale.Key, fence int64
 }
 
 func (r *rebuild) run(ctx context.Context, fence int64) error {
-	// The run is read before anything is loaded: if the store starts anew meanwhile, the watcher sees another run than SQL's.
+	// The run is read before anything is loaded: if the store starts anew meanwhile, or a replica takes its place, parts of the load are lost.
 	before, err := r.stock.View(ctx, r.key)
 	if err != nil {
 		return err
 	}
+	r.store = before.Run
 	if err := r.begin(ctx, fence, before.Epoch); err != nil {
 		return err
 	}
@@ -94,7 +97,7 @@ func (r *rebuild) run(ctx context.Context, fence int64) error {
 	if err := r.compare(ctx); err != nil {
 		return err
 	}
-	if err := r.orders.EndRebuild(ctx, r.key, r.epoch, before.Run); err != nil {
+	if err := r.orders.EndRebuild(ctx, r.key, r.epoch, r.store); err != nil {
 		return err
 	}
 	r.rebuilt(r.key, r.epoch)
@@ -197,6 +200,9 @@ func (r *rebuild) compare(ctx context.Context) error {
 		}
 		if v.Epoch != r.epoch || books.State.Epoch != r.epoch {
 			return &flashsale.Error{Code: flashsale.CodeStaleEpoch, Message: "another rebuild has begun"}
+		}
+		if v.Run != r.store { // its sums would agree: they come with the last part
+			return &flashsale.Error{Code: flashsale.CodeStaleEpoch, Message: "the store has started anew, or another has taken its place, while it was loaded"}
 		}
 		r.report.Available, r.report.Below = v.Available, books.State.Available()-v.Available
 		if r.report.Below == 0 && v.Total == books.State.Total && v.Held == books.State.Reserved && v.Sold == books.State.Sold {
