@@ -26,14 +26,15 @@ demo: ## Run the demo: a shop, a crowd and the gate between them
 deps: ## Install the servers that the tests start (Debian, root); elsewhere say what is missing
 	@scripts/install-test-deps.sh
 
-# The engine of a sale is run once more without the race detector, under which it tries only some of its crashes.
+# The engine of a sale and its model are run once more without the race detector, under which they try only some of the crashes and of the
+# interleavings.
 # Where something is missing that cannot be installed, tests skip, and this says so before and after; with CI=true it fails.
 .PHONY: test
 test: ## Install what is missing and run the whole suite with the race detector and real servers
 	@missing=; scripts/install-test-deps.sh || { [[ "$$CI" == true ]] && exit 1; missing=1; }; \
 	warn() { [[ -z "$$missing" ]] || echo "WARNING: servers are missing (see above); tests that need them are SKIPPED" >&2; }; \
 	warn; code=0; $(GO) test -race -timeout $(TEST_TIMEOUT) -run '$(RUN)' $(PKG) || code=$$?; \
-	if [[ '$(PKG)' == ./... ]]; then $(GO) test -timeout 5m -run '$(RUN)' ./flashsale/engine || code=$$?; (cd bench && $(GO) test -timeout 5m -run '$(RUN)' ./...) || code=$$?; fi; \
+	if [[ '$(PKG)' == ./... ]]; then $(GO) test -timeout 8m -run '$(RUN)' ./flashsale/engine ./flashsale/saletest/model || code=$$?; (cd bench && $(GO) test -timeout 5m -run '$(RUN)' ./...) || code=$$?; fi; \
 	warn; exit $$code
 
 .PHONY: examples
