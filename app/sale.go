@@ -15,6 +15,7 @@ import (
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/engine"
+	"github.com/headgate-io/headgate/flashsale/httppay"
 	"github.com/headgate-io/headgate/flashsale/saleadmin"
 	"github.com/headgate-io/headgate/flashsale/salehttp"
 	"github.com/headgate-io/headgate/policy"
@@ -36,8 +37,12 @@ type SaleConfig struct {
 	Keys string
 	// Pay is PaySimulated, PayNone, or the URL of a payment service.
 	Pay string
-	// PaySecret signs what this process and the payment service send each other. The simulated one needs none.
+	// PaySecret signs what this process and the payment service send each other; several with commas, all of which are good. The
+	// simulated one needs none.
 	PaySecret string
+	// PayReturn is where the payment service sends shoppers back to: {rid} and {order} in it stand for the reservation and the order.
+	// By default the service knows.
+	PayReturn string
 	// User is the dimension of the policy that says who somebody is; by default DefaultSaleUser. Device, "" for none, says from which
 	// device somebody comes.
 	User, Device string
@@ -68,6 +73,7 @@ type sale struct {
 	observer engine.Observer
 	// sharedStore tells that limits are counted in the Redis that holds the stock.
 	sharedStore bool
+	pay         *httppay.Client // nil if it is no payment service that takes the money
 
 	stores  saleStores
 	retried atomic.Pointer[engine.Engine] // who is told that the database has repeated something
@@ -93,7 +99,8 @@ func newSale(cfg SaleConfig, log *slog.Logger) (*sale, error) {
 	if err := s.cfg.checkStores(); err != nil {
 		return nil, err
 	}
-	if err := s.cfg.checkPay(); err != nil {
+	var err error
+	if s.pay, err = s.cfg.checkPay(); err != nil {
 		return nil, err
 	}
 	if err := checkRelay(cfg.Relay); err != nil {
@@ -252,6 +259,9 @@ func (s *sale) close() error {
 	var err error
 	if l := s.live.Load(); l != nil {
 		err = l.shop.Close()
+	}
+	if s.pay != nil {
+		err = errors.Join(err, s.pay.Close())
 	}
 	return errors.Join(err, s.stores.close())
 }

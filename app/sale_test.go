@@ -136,14 +136,19 @@ func state(want string) func(*reply) bool {
 // sell creates a sale of so many mugs and opens it.
 func (s *shop) sell(units int) {
 	s.t.Helper()
+	s.create(units)
+	s.until("open", func() *reply { return s.operate("POST", "/spring/open", `{"reason": "it is time"}`) }, status(http.StatusOK))
+	s.until("shown as open", func() *reply { return s.as("", "GET", "/spring", "") }, func(r *reply) bool { return strings.Contains(r.text, `"status":"open"`) })
+}
+
+func (s *shop) create(units int) {
+	s.t.Helper()
 	sale := fmt.Sprintf(`{"reason": "spring", "sale": {"id": "spring", "title": "Spring", "currency": "EUR", "opens_at": %q,
 		"closes_at": %q, "skus": [{"id": "mug", "title": "Mug", "total": %d, "purchase_limit": 2, "price": 1250}]}}`,
 		time.Now().Add(-time.Hour).Format(time.RFC3339), time.Now().Add(time.Hour).Format(time.RFC3339), units)
 	if r := s.operate("POST", "", sale); r.status/100 != 2 {
 		s.t.Fatalf("create: %d %s", r.status, r.text)
 	}
-	s.until("open", func() *reply { return s.operate("POST", "/spring/open", `{"reason": "it is time"}`) }, status(http.StatusOK))
-	s.until("shown as open", func() *reply { return s.as("", "GET", "/spring", "") }, func(r *reply) bool { return strings.Contains(r.text, `"status":"open"`) })
 }
 
 const mug = "/spring/skus/mug"

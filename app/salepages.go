@@ -1,10 +1,12 @@
 package app
 
 import (
+	"cmp"
 	_ "embed"
 	"html/template"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/simpay"
@@ -18,13 +20,19 @@ var payHTML string
 // failed does that.
 type payPages struct {
 	provider *simpay.Provider
+	prefix   string // what stands before the key of an intent in a path
 	page     *template.Template
 	back     string
 }
 
-// NewPayPages returns the pages of a simulated provider, under [PayPath]. Back is where a link leads shoppers back to, "" for none.
+// NewPayPages returns the pages of a simulated provider, under [PayPath]. Back is where a link leads shoppers back to whose intent does
+// not say where, "" for none.
 func NewPayPages(provider *simpay.Provider, back string) http.Handler {
-	p := &payPages{provider: provider, page: template.Must(template.New("pay").Parse(payHTML)), back: back}
+	return payPagesAt(provider, PayPath, back)
+}
+
+func payPagesAt(provider *simpay.Provider, prefix, back string) http.Handler {
+	p := &payPages{provider: provider, prefix: prefix, page: template.Must(template.New("pay").Parse(payHTML)), back: back}
 	return http.NewCrossOriginProtection().Handler(p)
 }
 
@@ -36,17 +44,17 @@ type payView struct {
 
 // ServeHTTP shows where a payment stands, after doing to it what was asked.
 func (p *payPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	status := http.StatusOK
+	status, intent := http.StatusOK, strings.TrimPrefix(r.URL.Path, p.prefix)
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 	case http.MethodPost:
 		r.Body = http.MaxBytesReader(w, r.Body, 4096)
-		status = payStatus(p.provider.Pay(intentOf(r.URL.Path), flashsale.PayStatus(r.PostFormValue("outcome"))))
+		status = payStatus(p.provider.Pay(intent, flashsale.PayStatus(r.PostFormValue("outcome"))))
 	default:
 		w.Header().Set("Allow", "GET, HEAD, POST")
 		status = http.StatusMethodNotAllowed
 	}
-	record, known := p.provider.Record(intentOf(r.URL.Path))
+	record, known := p.provider.Record(intent)
 	if !known {
 		status = http.StatusNotFound
 	}
@@ -59,7 +67,7 @@ func (p *payPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(status)
 	_ = p.page.Execute(w, &payView{ // a client that has gone away needs no page
 		Lang: lang, Chinese: lang == httpverdict.Chinese, Amount: strconv.FormatInt(record.Intent.Amount, 10), Currency: record.Intent.Currency,
-		OrderID: record.Intent.OrderID, Status: string(record.Status), Open: record.Status == flashsale.PayOpen, Back: p.back,
+		OrderID: record.Intent.OrderID, Status: string(record.Status), Open: record.Status == flashsale.PayOpen, Back: cmp.Or(record.Intent.ReturnURL, p.back),
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/httppay"
 	"github.com/headgate-io/headgate/flashsale/simpay"
 )
 
@@ -21,16 +22,44 @@ type till struct {
 	webhook func(ctx context.Context, header map[string][]string, body []byte) error
 }
 
-// checkPay refuses a way to pay that there is not.
-func (c *SaleConfig) checkPay() error {
+// checkPay refuses a way to pay that there is not. Of a payment service it returns the client, which has asked nothing of it yet.
+func (c *SaleConfig) checkPay() (*httppay.Client, error) {
 	switch {
-	case c.Pay == PaySimulated, c.Pay == PayNone:
-		return nil
 	case c.Pay == "":
-		return usagef("sale: nobody says who takes the money; write --pay with the URL of a payment service, --pay %s, with which no money moves, or --pay %s",
+		return nil, usagef("sale: nobody says who takes the money; write --pay with the URL of a payment service, --pay %s, with which no money moves, or --pay %s",
 			PaySimulated, PayNone)
+	case c.Pay == PaySimulated, c.Pay == PayNone:
+		if c.PayReturn != "" {
+			return nil, usagef("sale: --pay-return is for a payment service, and --pay is %s", c.Pay)
+		}
+		return nil, nil
+	case !strings.Contains(c.Pay, "://"):
+		return nil, usagef("sale: --pay is neither the URL of a payment service, such as https://pay.example.com/v1, nor %s nor %s", PaySimulated, PayNone)
 	}
-	return usagef("sale: --pay is neither %s nor %s", PaySimulated, PayNone)
+	secrets, err := paySecrets(c.PaySecret)
+	if err != nil {
+		return nil, err
+	}
+	client, err := httppay.New(httppay.Config{URL: c.Pay, Secrets: secrets, ReturnURL: c.PayReturn})
+	if err != nil {
+		return nil, usagef("sale: --pay: %w", err)
+	}
+	return client, nil
+}
+
+// paySecrets reads the secrets that a sale and a payment service share: several with commas or line feeds between them, so that they can
+// be rotated.
+func paySecrets(text string) (secrets [][]byte, err error) {
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
+		if word = strings.TrimSpace(word); word != "" {
+			secrets = append(secrets, []byte(word))
+		}
+	}
+	if len(secrets) == 0 {
+		return nil, usagef("payments: there is no secret to sign with, which the sale and its payment service share; " +
+			"set HEADGATE_PAY_SECRET or HEADGATE_PAY_SECRET_FILE, such as to the output of: openssl rand -base64 32")
+	}
+	return secrets, nil
 }
 
 // shownPay is the way to pay without what could be a password.
@@ -44,8 +73,11 @@ func (c *SaleConfig) shownPay() string {
 // openTill makes the way to pay. Nothing is asked of a payment service yet.
 func (s *sale) openTill(ctx context.Context) (*till, error) {
 	t := &till{}
-	if s.cfg.Pay == PaySimulated {
+	switch {
+	case s.cfg.Pay == PaySimulated:
 		return t, s.simulate(ctx, t)
+	case s.pay != nil:
+		t.payments = s.pay
 	}
 	return t, nil
 }
@@ -124,5 +156,3 @@ func adoptOne(provider *simpay.Provider, p *flashsale.Payment) error {
 // PayPath is what the addresses begin with at which shoppers of the simulated provider pay: beside the sales, so that the rules for them
 // hold here too. The intent's key follows.
 const PayPath = "/_headgate/sales/~/pay/"
-
-func intentOf(path string) string { return strings.TrimPrefix(path, PayPath) }

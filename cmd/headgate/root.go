@@ -98,7 +98,7 @@ func newRoot(std streams, started *bool) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newServe(std), newDemo(std), newTest(std), newCheck(std), newReplay(std), newSchema(std), newVersion(std), newSale(std), newAdmin(std))
+	root.AddCommand(newServe(std), newDemo(std), newTest(std), newCheck(std), newReplay(std), newSchema(std), newVersion(std), newSale(std), newAdmin(std), newSimpay(std))
 	return root
 }
 

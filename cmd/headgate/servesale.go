@@ -20,6 +20,7 @@ func (f *saleFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.cfg.DB, "db", "", "database of the sale's orders: "+app.DBForms)
 	flags.StringVar(&f.store, "sale-store", "", "Redis of its own that holds the sale's stock, as --store is written (default memory, with sqlite alone)")
 	flags.StringVar(&f.cfg.Pay, "pay", "", "who takes the money: URL of a payment service, simulated (no money moves) or none")
+	flags.StringVar(&f.cfg.PayReturn, "pay-return", "", "where the payment service sends shoppers back to; {rid} and {order} stand for the reservation and the order")
 	flags.StringVar(&f.cfg.User, "sale-user", app.DefaultSaleUser, "dimension of the policy that says who somebody is; no client can forge it")
 	flags.StringVar(&f.cfg.Device, "sale-device", "", "dimension of the policy that says from which device somebody comes; order tokens are good for it alone")
 	flags.StringSliceVar(&f.cfg.Origins, "sale-origin", nil, "other origins whose pages may buy, such as https://shop.example.com")
@@ -28,7 +29,7 @@ func (f *saleFlags) add(flags *pflag.FlagSet) {
 
 // saleOnly are the flags that say nothing without --sale.
 func saleOnly() []string {
-	return []string{"db", "sale-store", "pay", "sale-user", "sale-device", "sale-origin", "relay"}
+	return []string{"db", "sale-store", "pay", "pay-return", "sale-user", "sale-device", "sale-origin", "relay"}
 }
 
 // stray says which flag there is in vain.

@@ -44,13 +44,17 @@ func newBank(c *clock, seed uint64, cfg simpay.Config) *simpay.Provider {
 }
 
 // serve puts a handler of the protocol on a listener, each exchange held to the document.
-func serve(t testing.TB, c *clock, payments flashsale.Payments) *httptest.Server {
+func serve(t testing.TB, c *clock, payments flashsale.Payments, around ...func(http.Handler) http.Handler) *httptest.Server {
 	t.Helper()
 	h, err := NewHandler(HandlerConfig{Payments: payments, Secrets: [][]byte{secret}, Prefix: "/v1", Now: c.now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return listen(t, held(t, h))
+	front := held(t, h)
+	for _, wrap := range around {
+		front = wrap(front)
+	}
+	return listen(t, front)
 }
 
 func listen(t testing.TB, h http.Handler) *httptest.Server {
