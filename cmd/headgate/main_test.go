@@ -182,6 +182,13 @@ func TestMessages(t *testing.T) {
 		"serve-sale-user":       {args: serve("--sale", "--db", "sqlite:sale.db", "--pay", "none", "--sale-user", "ip")},
 		"serve-sale-bad-store":  {args: serve("--sale", "--db", "sqlite:sale.db", "--pay", "none", "--sale-store", "redis://me:hunter2@h:port")},
 		"serve-sale-bad-pay":    {args: serve("--sale", "--db", "sqlite:sale.db", "--pay", "hunter2")},
+		"serve-sale-no-secret":  {args: serve("--sale", "--db", "sqlite:sale.db", "--pay", "https://pay.example.com/hunter2")},
+		"serve-sale-pay-http":   {args: serve("--sale", "--db", "sqlite:sale.db", "--pay", "http://hunter2/v1"), env: []string{"HEADGATE_PAY_SECRET=0123456789abcdef0123456789abcdef"}},
+		"simpay-no-secret":      {args: []string{"simpay"}},
+		"simpay-short-secret":   {args: []string{"simpay", "--listen", "127.0.0.1:0"}, env: []string{"HEADGATE_PAY_SECRET=hunter2"}},
+		"simpay-bad-chance":     {args: []string{"simpay", "--lost", "1.5"}},
+		"simpay-bad-webhook":    {args: []string{"simpay", "--webhook", "me:hunter2@shop"}},
+		"simpay-busy":           {args: []string{"simpay", "--listen", busy}, env: []string{"HEADGATE_PAY_SECRET=0123456789abcdef0123456789abcdef"}},
 		"serve-environment-bad": {args: serve(), env: []string{"HEADGATE_STORE=redis://:hunter2@"}},
 	} {
 		t.Run(name, func(t *testing.T) {
