@@ -87,7 +87,10 @@ func (s *sale) openTill(ctx context.Context) (*till, error) {
 func (s *sale) simulate(ctx context.Context, t *till) error {
 	cfg := simpay.Config{URL: PayPath, Deliver: func(ctx context.Context, header http.Header, body []byte) error { return t.webhook(ctx, header, body) }}
 	if s.cfg.PaySecret != "" {
-		cfg.Secrets = [][]byte{[]byte(s.cfg.PaySecret)}
+		var err error
+		if cfg.Secrets, err = paySecrets(s.cfg.PaySecret); err != nil {
+			return err
+		}
 	}
 	t.simulated = simpay.New(cfg)
 	t.payments, t.pages = t.simulated, NewPayPages(t.simulated, "")
