@@ -182,11 +182,10 @@ func (e *Engine) detailed(ctx context.Context, key flashsale.Key, entry *flashsa
 	if entry.State == flashsale.Pending {
 		return e.resultOfPending(ctx, key, entry)
 	}
-	row, found, err := e.rows.get(ctx, entry.RID)
-	if err != nil || !found {
-		return resultOfEntry(key, entry), nil
+	if row, found, err := e.rows.get(ctx, entry.RID); err == nil && found {
+		return e.resultOfRow(row), nil
 	}
-	return e.resultOfRow(row), nil
+	return resultOfEntry(key, entry), nil
 }
 
 // expired answers a call with an expired token of which the Stock knows nothing (any more): SQL may.
