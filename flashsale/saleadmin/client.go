@@ -13,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
 // maxAnswer bounds what a client reads, in bytes.
@@ -117,11 +120,16 @@ func (c *Client) request(ctx context.Context, in *call) (*http.Request, error) {
 	return r, nil
 }
 
+// ofGateway tells that a gateway has no such path: its listener was taken for the admin listener.
+func ofGateway(answer *http.Response, p *Problem) bool {
+	return answer.StatusCode == http.StatusNotFound && p.Code == string(flashsale.CodeNotFound) && answer.Header.Get(httpverdict.HeaderID) != ""
+}
+
 // refusal is the problem that was answered, or one made of an answer that is not of this API.
 func refusal(answer *http.Response, body []byte) *Problem {
 	p := &Problem{}
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	if kind == "application/problem+json" && json.Unmarshal(body, p) == nil && p.Code != "" {
+	if kind == "application/problem+json" && json.Unmarshal(body, p) == nil && p.Code != "" && !ofGateway(answer, p) {
 		p.Status = answer.StatusCode
 		return p
 	}

@@ -103,6 +103,10 @@ func TestClientMeetsOthers(t *testing.T) {
 	}{
 		"a redirect":    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, thief.URL, http.StatusFound) }, "302 Found"},
 		"nothing there": {http.NotFound, "it sells nothing"},
+		"the gateway": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Headgate-Id", "n4m3")
+			(&Problem{Status: http.StatusNotFound, Code: "not_found", Detail: "There is nothing here."}).Write(w)
+		}, "it sells nothing"},
 		"another token": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "the token is not known"},
 		"a page":        {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, "cannot be read"},
 		"a broken one": {func(w http.ResponseWriter, _ *http.Request) {
