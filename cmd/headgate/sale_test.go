@@ -162,6 +162,7 @@ func TestSale(t *testing.T) {
 	step("rebuild", saleadmin.Admin, why("rebuild", "spring", "--sku", "phone")...)
 	step("drain", saleadmin.Operator, why("drain", "spring")...)
 	step("show-later", saleadmin.Viewer, "show", "spring")
+	step("create-again", saleadmin.Admin, why("create", "spring.yaml")...)
 	step("list", saleadmin.Viewer, "list")
 	step("show-json", saleadmin.Viewer, "show", "spring", "--json")
 	step("show-unknown", saleadmin.Viewer, "show", "summer")

@@ -33,6 +33,10 @@ func (p page) list(l *saleadmin.List) {
 }
 
 func (p page) created(c *saleadmin.Created) {
+	if slices.ContainsFunc(c.Sale.SKUs, func(k saleadmin.SKU) bool { return k.Status != "draft" }) {
+		p.line("%s was there already, and is no draft any more; headgate sale show %s says how it stands", c.Sale.ID, c.Sale.ID)
+		return
+	}
 	p.line("%s is there, as a draft with %s; headgate sale preflight %s says when it can be opened", c.Sale.ID, plural(len(c.Sale.SKUs), "sku"), c.Sale.ID)
 }
 
