@@ -22,6 +22,7 @@ type payPages struct {
 	provider *simpay.Provider
 	prefix   string // what stands before the key of an intent in a path
 	page     *template.Template
+	cross    *http.CrossOriginProtection
 	back     string
 }
 
@@ -32,8 +33,9 @@ func NewPayPages(provider *simpay.Provider, back string) http.Handler {
 }
 
 func payPagesAt(provider *simpay.Provider, prefix, back string) http.Handler {
-	p := &payPages{provider: provider, prefix: prefix, page: template.Must(template.New("pay").Parse(payHTML)), back: back}
-	return http.NewCrossOriginProtection().Handler(p)
+	return &payPages{
+		provider: provider, prefix: prefix, page: template.Must(template.New("pay").Parse(payHTML)), cross: http.NewCrossOriginProtection(), back: back,
+	}
 }
 
 // payView is what the page shows.
@@ -48,8 +50,7 @@ func (p *payPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 	case http.MethodPost:
-		r.Body = http.MaxBytesReader(w, r.Body, 4096)
-		status = payStatus(p.provider.Pay(intent, flashsale.PayStatus(r.PostFormValue("outcome"))))
+		status = p.pay(w, r, intent)
 	default:
 		w.Header().Set("Allow", "GET, HEAD, POST")
 		status = http.StatusMethodNotAllowed
@@ -69,6 +70,15 @@ func (p *payPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Lang: lang, Chinese: lang == httpverdict.Chinese, Amount: strconv.FormatInt(record.Intent.Amount, 10), Currency: record.Intent.Currency,
 		OrderID: record.Intent.OrderID, Status: string(record.Status), Open: record.Status == flashsale.PayOpen, Back: cmp.Or(record.Intent.ReturnURL, p.back),
 	})
+}
+
+// pay does to a payment what a form asks for. One of another site does nothing: the answer to it is the page, for the shopper to decide.
+func (p *payPages) pay(w http.ResponseWriter, r *http.Request, intent string) (status int) {
+	if p.cross.Check(r) != nil {
+		return http.StatusForbidden
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, 4096)
+	return payStatus(p.provider.Pay(intent, flashsale.PayStatus(r.PostFormValue("outcome"))))
 }
 
 // payStatus is the status of the answer to who pays.
