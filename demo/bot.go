@@ -16,7 +16,7 @@ const (
 	simsPerDevice  = 5
 	botAddresses   = 1 << 16 // rented by the hour: a new one for every request
 	leakedPassword = 0.3     // the share of the stolen passwords that are right
-	botGap         = 80 * time.Millisecond
+	botGap         = 200 * time.Millisecond
 	stubbornness   = 3 // how often a bot repeats a step that was denied, at once
 )
 

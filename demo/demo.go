@@ -71,7 +71,9 @@ type Config struct {
 	// Log receives what goes wrong in the servers; by default it is dropped.
 	Log *slog.Logger
 
-	wrapBooks func(flashsale.Orders) flashsale.Orders // for tests: books that lie
+	// For tests: books that lie, and a sale at another time.
+	wrapBooks func(flashsale.Orders) flashsale.Orders
+	replan    func(*plan)
 }
 
 // WithDefaults returns the configuration with its defaults filled in.
@@ -167,10 +169,14 @@ func build(ctx context.Context, cfg Config) (*stage, error) {
 		base: "http://" + dialable(front.Addr()),
 	}
 	s.plan = newPlan(s.start, cfg.Duration)
+	if cfg.replan != nil {
+		cfg.replan(&s.plan)
+	}
 	s.shop = newShop(s.plan.opens, func(ctx context.Context) string { return string(s.market.signal(ctx)) }, cfg.Seed, s.flights)
 	judge := &decider{Decider: cfg.Decider, meter: s.meter, flights: s.flights}
 	s.market, err = openMarket(ctx, cfg, s.plan, identity(judge, s.shop))
 	if err == nil {
+		s.shop.offer = offer{sale: s.market.key.Sale, stock: cfg.Stock, hold: s.plan.hold}
 		s.gateway, err = gateway.New(gateway.Config{
 			Upstream: "http://" + back.Addr().String(), Decider: judge, Logger: cfg.Log,
 			Reserved: timed(s.market, s.flights),

@@ -27,9 +27,12 @@ const (
 	salePrefix = "demo-" // of every sale that a demo makes
 	skuID      = "teapot"
 	skuTitle   = "River stone teapot"
-	saleTitle  = "One hour of teapots"
-	currency   = "CNY"
-	price      = 128_00
+
+	skuTitleChinese = "河石茶壶"
+
+	saleTitle = "One hour of teapots"
+	currency  = "CNY"
+	price     = 128_00
 )
 
 // market is the sale: its stores, the engine that runs it, who takes the money, and its pages.

@@ -19,15 +19,19 @@ type plan struct {
 	quick float64
 }
 
+// longestHold is how long a person needs to pay, with a demo that lasts.
+const longestHold = 2 * time.Minute
+
 // usual is the length from which on a demo is not hurried.
 const usual = 30 * time.Second
 
 func newPlan(start time.Time, d time.Duration) plan {
 	quick := min(1, d.Seconds()/usual.Seconds())
 	scaled := func(t, least time.Duration) time.Duration { return max(least, time.Duration(float64(t)*quick)) }
+	hold := min(max(d/10, time.Second), longestHold)
 	return plan{
-		opens: start.Add(opensAfter(d)), closes: start.Add(d * 85 / 100),
-		hold: scaled(4*time.Second, time.Second), payTime: scaled(3*time.Second, time.Second), grace: scaled(200*time.Millisecond, 20*time.Millisecond),
+		opens: start.Add(opensAfter(d)), closes: start.Add(d - min(d/5, 2*longestHold)),
+		hold: hold, payTime: hold, grace: scaled(200*time.Millisecond, 20*time.Millisecond),
 		rate:  1000,
 		sweep: scaled(250*time.Millisecond, 50*time.Millisecond), poll: scaled(500*time.Millisecond, 100*time.Millisecond),
 		payAge: scaled(2*time.Second, 200*time.Millisecond), webhookAgain: scaled(time.Second, 100*time.Millisecond),

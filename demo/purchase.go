@@ -11,7 +11,6 @@ import (
 
 const (
 	mostClicks   = 6   // how often a hasty shopper presses "buy"
-	mostTries    = 8   // how often a shopper comes back for what may be had again
 	mostLooks    = 200 // how often at most somebody looks for a result
 	mostBills    = 3   // how often a shopper begins to pay
 	mostAttempts = 2   // how often somebody presses "pay" whose payment has not begun
@@ -36,7 +35,7 @@ func (s *shopper) buy(ctx context.Context, w *world) {
 	if !s.await(ctx, w.opens.Add(-early)) || !pause(ctx, s.dice.pareto(s.pace/8, 1.1, 4*s.pace)) {
 		return
 	}
-	for range mostTries {
+	for { // as long as units may come back
 		got, again := s.reserve(ctx)
 		if got.RID != "" {
 			s.seeThrough(w.late, got)
@@ -128,7 +127,7 @@ func (s *shopper) secondTab(ctx context.Context) {
 
 // seeThrough is everything from the click to the final answer.
 func (s *shopper) seeThrough(ctx context.Context, got result) {
-	got = s.follow(ctx, got, (*result).decided)
+	got = s.follow(ctx, got, !s.hasty, (*result).decided)
 	if !got.is(flashsale.Reserved) {
 		return
 	}
@@ -145,13 +144,13 @@ func (s *shopper) seeThrough(ctx context.Context, got result) {
 	case p < givesBack+walksAway+dallies+failsFirst:
 		if s.settle(ctx, got, flashsale.PayFailed) {
 			got.State = flashsale.Confirming.String() // until the shop has heard of it
-			got = s.follow(ctx, got, func(r *result) bool { return r.is(flashsale.Reserved) || r.final() })
+			got = s.follow(ctx, got, false, func(r *result) bool { return r.is(flashsale.Reserved) || r.final() })
 		}
 		s.settle(ctx, got, flashsale.PayCaptured)
 	default:
 		s.settle(ctx, got, flashsale.PayCaptured)
 	}
-	s.follow(ctx, got, (*result).final)
+	s.follow(ctx, got, false, (*result).final)
 }
 
 // settle goes to the bank, and pays there, or fails to.
@@ -184,10 +183,8 @@ func (s *shopper) bill(ctx context.Context, got result) (bill result) {
 	return bill
 }
 
-// follow waits for a result: by its events, or, if they do not come or it is a page of the old kind, by looking again as often as the
-// answer asks for.
-func (s *shopper) follow(ctx context.Context, got result, enough func(*result) bool) result {
-	streams := !s.hasty
+// follow waits for a result: by its events, or, without streams or if none come, by looking again as often as the answer asks for.
+func (s *shopper) follow(ctx context.Context, got result, streams bool, enough func(*result) bool) result {
 	for range mostLooks {
 		if enough(&got) || got.final() || ctx.Err() != nil {
 			return got

@@ -37,15 +37,24 @@ const slowest = 800 * time.Millisecond
 type Shop struct {
 	opens time.Time
 	// stock says in a word what is left.
-	stock   func(context.Context) string
-	flights *flights
-	seed    uint64
-	served  atomic.Uint64
-	texts   [kinds]atomic.Int64 // SMS sent, by who asked
+	stock    func(context.Context) string
+	offer    offer
+	sessions sessions
+	flights  *flights
+	seed     uint64
+	served   atomic.Uint64
+	texts    [kinds]atomic.Int64 // SMS sent, by who asked
 
 	mu     sync.Mutex
 	logins map[string]standing
 	inbox  map[string]string // phone → code
+}
+
+// offer is what the shop's page says of the sale.
+type offer struct {
+	sale  string
+	stock int
+	hold  time.Duration
 }
 
 // standing is how far somebody has come with signing in.
@@ -70,7 +79,10 @@ func (s *Shop) Handler() http.Handler {
 	page := slowness{median: 4 * time.Millisecond, tail: 40 * time.Millisecond, hiccup: 0.01}
 	form := slowness{median: 8 * time.Millisecond, tail: 60 * time.Millisecond, hiccup: 0.02}
 	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", s.worked(page, s.product))
+	own := http.NewCrossOriginProtection()
+	mux.Handle("GET /{$}", newFrontPage(s, s.worked(page, s.product)))
+	mux.Handle("POST /guest", own.Handler(http.HandlerFunc(s.signIn)))
+	mux.Handle("POST /leave", own.Handler(http.HandlerFunc(s.signOut)))
 	mux.Handle("GET /product", s.worked(page, s.product))
 	mux.Handle("POST /login", s.worked(form, s.login))
 	mux.Handle("POST /sms", s.worked(form, s.sms))

@@ -57,8 +57,16 @@ func (s *shopper) visit(ctx context.Context, w *world) {
 		return
 	}
 	s.buy(ctx, w)
-	for s.look(ctx) {
+	for s.rest(ctx) {
 	}
+}
+
+// restful is how much longer people wait on a page that they have read.
+const restful = 4
+
+// rest has another look at the page, after a while.
+func (s *shopper) rest(ctx context.Context) bool {
+	return pause(ctx, s.dice.lognormal(restful*s.pace, 0.5, 2*restful*s.pace)) && s.look(ctx)
 }
 
 // think waits as long as a person does between two pages.
@@ -74,8 +82,8 @@ func (s *shopper) look(ctx context.Context) bool {
 
 // await looks at the page now and then until the sale opens.
 func (s *shopper) await(ctx context.Context, opens time.Time) bool {
-	for time.Until(opens) > s.pace {
-		if !s.look(ctx) {
+	for time.Until(opens) > restful*s.pace {
+		if !s.rest(ctx) {
 			return false
 		}
 	}

@@ -23,6 +23,7 @@ import (
 type demoFlags struct {
 	demo.Config
 	store string
+	db    string
 	chaos bool
 	json  bool
 	plain bool
@@ -34,12 +35,16 @@ func newDemo(std streams) *cobra.Command {
 		Use:   "demo",
 		Short: "Show it all: a shop, a sale, the gateway in front, shoppers and bots",
 		Long: "Demo runs a sample shop with the gateway in front of it and sends a crowd through it over real HTTP: shoppers who\n" +
-			"want one of the few things on sale, and a bot farm that wants them all. Nothing needs to be installed.\n" +
-			"On a terminal it is shown live; Ctrl-C ends it early. It ends with a summary, with --json as one JSON object.\n\n" +
-			"With --store redis-server limits are counted in a Redis that the demo starts and ends. With --chaos as well, three\n" +
-			"instances share it, and it is killed, stopped, emptied and started again meanwhile. A referee counts what was admitted\n" +
-			"over the limits: 0 while the data was there, and within its bound without. The exit code is 1 if that was not so.",
+			"want one of the few things on sale, and a bot farm that wants them all. What they reserve they pay for, or do not, and\n" +
+			"then others get it. Nothing needs to be installed, and the gateway's URL is a page on which you can buy as well.\n" +
+			"On a terminal it is shown live; Ctrl-C ends it early. It ends with a summary, with --json as one JSON object, and with\n" +
+			"exit code 1 if the sale has not kept its word: nothing sold twice, nobody told two things, every payment used or given back.\n\n" +
+			"With --store redis-server limits are counted in a Redis that the demo starts and ends, and the stock lies in another one;\n" +
+			"with --db postgres-server the orders are in a PostgreSQL of its own. With --store redis-server --chaos three instances\n" +
+			"share the Redis of the limits, and it is killed, stopped, emptied and started again meanwhile. A referee counts what was\n" +
+			"admitted over the limits: 0 while the data was there, and within its bound without. The exit code is 1 if that was not so.",
 		Example: "  headgate demo\n  headgate demo --duration 1m --store redis://127.0.0.1:6379 --json\n" +
+			"  headgate demo --store redis-server --db postgres-server\n" +
 			"  headgate demo --chaos --store redis-server",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), std, f) },
@@ -47,6 +52,7 @@ func newDemo(std streams) *cobra.Command {
 	flags := cmd.Flags()
 	flags.DurationVar(&f.Duration, "duration", demo.DefaultDuration, "how long the crowd comes")
 	flags.StringVar(&f.store, "store", "memory", "where limits are counted: "+ownRedisForm+", "+app.StoreForms)
+	flags.StringVar(&f.db, "db", memoryDB, "database of the sale's orders, of nobody but demos: "+demoDBForms)
 	flags.StringVar(&f.Listen, "listen", demo.DefaultListen, "address of the gateway")
 	flags.Uint64Var(&f.Seed, "seed", 1, "where chance comes from")
 	flags.IntVar(&f.Shoppers, "shoppers", demo.DefaultShoppers, "number of people")
@@ -80,6 +86,11 @@ func runDemo(ctx context.Context, std streams, f demoFlags) error {
 	if err != nil {
 		return err
 	}
+	// The chaos is the store's of the limits; the sale keeps out of it.
+	if err := store.openSale(ctx, f.db, !f.chaos); err != nil {
+		return errors.Join(err, store.close())
+	}
+	f.Sale = store.sale
 	show := startShow(std, f.plain, quit)
 	run := demoOn
 	if f.chaos {

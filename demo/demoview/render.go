@@ -82,7 +82,9 @@ func (m model) head(s demo.Snapshot, w int) []string {
 // where says what is shown, as much of it as a line has room for without cutting a word.
 func where(s demo.Snapshot, w int) string {
 	gate := s.Gateway + " → shop"
+	sale := fmt.Sprintf("sale in %s, stock in %s", s.DB, s.StockIn)
 	for _, text := range []string{
+		fmt.Sprintf("%s · policy %s · store %s · %s", gate, s.Policy, s.Store, sale),
 		fmt.Sprintf("%s · policy %s · store %s", gate, s.Policy, s.Store),
 		fmt.Sprintf("%s · %s · %s", gate, s.Policy, s.Store),
 		fmt.Sprintf("%s · %s", gate, s.Store),
@@ -142,11 +144,32 @@ func (m model) people(s demo.Snapshot, w int) []string {
 	if s.Sale.Oversold > 0 {
 		over = m.style.bad.Render(fmt.Sprintf(", %d OVERSOLD", s.Sale.Oversold))
 	}
-	return []string{
+	rows := []string{
 		audience("Shoppers", s.Shoppers, m.style.good),
 		audience("Bots", s.Bots, m.style.bad),
 		m.label("Stock") + m.style.note.Render(bar(float64(s.Sale.Sold), float64(s.Sale.Stock), width)) + sold + over,
 	}
+	if m.height >= roomForSale {
+		rows = append(rows, m.label("Sale")+m.style.dim.Render(saleRow(&s.Sale, w-labelWidth)))
+	}
+	return rows
+}
+
+// roomForSale is the least height that has room for the sale's own row.
+const roomForSale = 20
+
+// saleRow tells as much of the sale as has room in a row.
+func saleRow(s *demo.Sale, w int) string {
+	text := fmt.Sprintf("held %d · paid %d", s.Held, s.Paid)
+	for _, more := range []string{
+		fmt.Sprintf(" · returned %d", s.Returned), fmt.Sprintf(" · refunded %d", s.Refunded), fmt.Sprintf(" · duplicates refused %d", s.DuplicatesRefused),
+	} {
+		if lipgloss.Width(text+more) > w {
+			break
+		}
+		text += more
+	}
+	return text
 }
 
 // Of the events of a store that is made to fail, as many are shown as there is room for beside the rest, at least fewEvents.
@@ -232,7 +255,11 @@ func (m model) foot() string {
 	if m.leaving {
 		return m.style.note.Render("closing: the last answers are on their way …")
 	}
-	return m.style.dim.Render("q or ctrl-c ends it early")
+	text := "q or ctrl-c ends it early"
+	if invite := text + " · buy something yourself at " + m.past[len(m.past)-1].Gateway; lipgloss.Width(invite) < m.width {
+		text = invite
+	}
+	return m.style.dim.Render(text)
 }
 
 func (m model) label(text string) string { return m.style.label.Render(pad(text, labelWidth)) }

@@ -29,6 +29,13 @@ func Report(s *demo.Summary) string {
 	say("  Shoppers   %s served (%s of %s requests)", percent(s.Shoppers.Served, people), grouped(s.Shoppers.Served), grouped(people))
 	say("  Bots       %s denied (%s of %s requests)", percent(s.Bots.Denied, bots), grouped(s.Bots.Denied), grouped(bots))
 	say("  Sale       %s", sale(s.Sale))
+	say("             %s reserved, %s returned (%s expired), %s unsold; %s paid, %s refunded; %s duplicates refused",
+		grouped(int64(s.Sale.Reserved)), grouped(int64(s.Sale.Returned)), grouped(int64(s.Sale.Expired)), grouped(int64(s.Sale.Unsold)),
+		grouped(int64(s.Sale.Paid)), grouped(int64(s.Sale.Refunded)), grouped(int64(s.Sale.DuplicatesRefused)))
+	say("             in %s, stock in %s", s.DB, s.Stock)
+	for _, text := range word(&s.Invariants) {
+		say("             %s", text)
+	}
 	say("  SMS        %s sent to shoppers, %s to bots", grouped(s.SMSSent.Shoppers), grouped(s.SMSSent.Bots))
 	say("  Latency    %s at the median, %s at the 99th percentile", short(millis(s.LatencyMS.P50)), short(millis(s.LatencyMS.P99)))
 	say("  Gateway    adds %s and %s of it; deciding takes %s and %s",
@@ -52,6 +59,21 @@ func sale(s demo.Sale) string {
 		over = fmt.Sprintf("%d OVERSOLD", s.Oversold)
 	}
 	return fmt.Sprintf("%d of %d sold: %d to shoppers, %d to bots, %s", s.Sold, s.Stock, s.ToShoppers, s.ToBots, over)
+}
+
+// word says whether the sale has kept its word.
+func word(v *demo.Invariants) []string {
+	switch {
+	case !v.OK:
+		texts := []string{"THE SALE HAS NOT KEPT ITS WORD"}
+		for _, broken := range v.Broken {
+			texts = append(texts, "- "+broken)
+		}
+		return texts
+	case !v.Settled:
+		return []string{"all that can be checked before its end holds"}
+	}
+	return []string{"all holds: books, stock, bank, and what everybody was told"}
 }
 
 func byCount(counts map[string]int64) []string {

@@ -45,7 +45,7 @@ func course(to time.Duration) []demo.Snapshot {
 		n := int64(at / LiveEvery)
 		s := demo.Snapshot{
 			Elapsed: at, Total: 30 * time.Second, Phase: demo.PhaseBefore,
-			Gateway: "http://127.0.0.1:8080", Policy: "examples/shop/policy.yaml", Store: "memory",
+			Gateway: "http://127.0.0.1:8080", Policy: "examples/shop/policy.yaml", Store: "memory", DB: "SQLite in memory", StockIn: "memory",
 			Requests: 1100 * n, Allowed: 100 * n, Denied: 1000 * n,
 			Shoppers: demo.Audience{Served: 99 * n, Denied: n}, Bots: demo.Audience{Served: n, Denied: 999 * n},
 			ByRule: []demo.RuleCount{
@@ -57,7 +57,9 @@ func course(to time.Duration) []demo.Snapshot {
 			AddedUS: demo.Spread{P50: 207, P99: 2970}, DecisionUS: demo.Spread{P50: 6, P99: 44},
 		}
 		if at > 12*time.Second {
-			s.Phase, s.Sale = demo.PhaseSale, demo.Sale{Stock: 100, Sold: 62, ToShoppers: 58, ToBots: 4}
+			s.Phase, s.Sale = demo.PhaseSale, demo.Sale{
+				Stock: 100, Sold: 62, ToShoppers: 58, ToBots: 4, Unsold: 38, Reserved: 81, Held: 12, Paid: 64, Refunded: 2, Expired: 5, Returned: 7, DuplicatesRefused: 23,
+			}
 		}
 		all = append(all, s)
 	}
@@ -204,9 +206,11 @@ func TestPlain(t *testing.T) {
 func TestReport(t *testing.T) {
 	t.Parallel()
 	sum := demo.Summary{
-		DurationS: 30.1, Policy: "examples/shop/policy.yaml", Store: "memory",
+		DurationS: 30.1, Policy: "examples/shop/policy.yaml", Store: "memory", DB: "SQLite in memory", Stock: "memory",
 		Requests: 104_605, Allowed: 8_128, Denied: 96_477, Shoppers: demo.Audience{Served: 7_638, Denied: 29},
-		Bots: demo.Audience{Served: 490, Denied: 96_448}, Sale: demo.Sale{Stock: 100, Sold: 100, ToShoppers: 92, ToBots: 8},
+		Bots: demo.Audience{Served: 490, Denied: 96_448}, Sale: demo.Sale{
+			Stock: 100, Sold: 100, ToShoppers: 92, ToBots: 8, Reserved: 116, Paid: 104, Refunded: 4, Expired: 11, Returned: 16, DuplicatesRefused: 1_203,
+		}, Invariants: demo.Invariants{OK: true, Settled: true, Broken: []string{}},
 		SMSSent: demo.SMS{Shoppers: 400, Bots: 50}, LatencyMS: demo.Spread{P50: 5.86, P99: 71.2},
 		AddedLatencyUS: demo.Spread{P50: 207, P99: 2970}, DecisionUS: demo.Spread{P50: 6, P99: 44},
 		DeniedByRule: map[string]int64{"sms-phone": 32_423, "login-device": 32_363, "buy-device": 31_573, "buy-user": 118},
@@ -218,6 +222,9 @@ func TestReport(t *testing.T) {
 	sum.Chaos.AfterEmptyRestart = demo.Without{Admitted: 12, BoundKept: true}
 	golden(t, "report-chaos-bad.txt", Report(&sum))
 	sum.Interrupted, sum.Sale.Oversold, sum.DeniedByRule, sum.Chaos = true, 3, nil, nil
+	sum.Invariants.Settled = false
+	golden(t, "report-early.txt", Report(&sum))
+	sum.Invariants = demo.Invariants{Broken: []string{"I1: SQL has 0 reserved and 103 sold of 100", "3 units are sold or held beyond the stock of 100"}}
 	golden(t, "report-bad.txt", Report(&sum))
 }
 

@@ -101,6 +101,9 @@ func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 // URL returns the address with the password, in the form redis://:PASSWORD@HOST:PORT.
 func (s *Server) URL() string { return "redis://:" + s.password + "@" + s.Addr() }
 
+// Password returns the password, the same for every life of it.
+func (s *Server) Password() string { return s.password }
+
 // PID returns the number of the process, 0 if it is down.
 func (s *Server) PID() int {
 	s.mu.Lock()

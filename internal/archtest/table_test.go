@@ -78,6 +78,7 @@ func table() []row {
 		{pkg: "internal/referee", layer: 1, own: []string{root}, why: "judges what limiters admit by the words of the limits, without any code that decides; the demo and tests of faults ask it"},
 
 		{pkg: "demo/redisserver", layer: 1, why: "runs a Redis of the program's own for a demonstration; it knows a process and a port, and nothing of this module"},
+		{pkg: "demo/postgresserver", layer: 1, why: "runs a PostgreSQL of the program's own for a demonstration; it knows a process and a port, and nothing of this module"},
 
 		{pkg: "policy/lint", layer: 2, own: []string{root, "policy"}, why: "judges what a policy says of itself, without a store or a request"},
 		{pkg: "memstore", layer: 2, own: []string{root, "algo"}, libs: maps, why: "runs algo in process"},
@@ -123,7 +124,7 @@ func table() []row {
 		{pkg: "demo", layer: 4, own: []string{anything}, libs: []string{anything}, why: "composes a whole scene out of the same parts"},
 		{pkg: "demo/chaos", layer: 4, own: []string{anything}, libs: []string{anything}, why: "composes a demo out of several instances and a store that is made to fail; the demo itself starts no process"},
 		{pkg: "demo/demoview", layer: 4, own: []string{root, "demo"}, libs: terminal, why: "draws a demo in a terminal; the demo itself compiles no terminal library"},
-		{pkg: "cmd/headgate", layer: 5, own: []string{root, verdict, "app", "demo", "demo/chaos", "demo/demoview", "demo/redisserver", "policy", "policy/lint", "testlang", "replay", "flashsale/saleadmin"}, libs: libs(cli, terminal, yaml), why: "flags and output, also of verdicts and of a client of the sale's operators; files of sales are YAML; what is composed is composed by app"},
+		{pkg: "cmd/headgate", layer: 5, own: []string{root, verdict, "app", "demo", "demo/chaos", "demo/demoview", "demo/postgresserver", "demo/redisserver", "policy", "policy/lint", "testlang", "replay", "flashsale/saleadmin"}, libs: libs(cli, terminal, yaml), why: "flags and output, also of verdicts and of a client of the sale's operators; files of sales are YAML; what is composed is composed by app"},
 
 		{pkg: "limitertest/oracle", layer: 1, own: []string{root}, onlyTests: true, why: "the algorithms once more, in math/big, from the description alone"},
 		{pkg: "limitertest", layer: 2, own: []string{root, "testlang", "limitertest/oracle"}, libs: []string{"pgregory.net/rapid"}, onlyTests: true, why: "judges any Limiter"},
