@@ -165,17 +165,14 @@ func build(ctx context.Context, cfg Config) (*stage, error) {
 		return nil, errors.Join(err, front.Close())
 	}
 	s := &stage{
-		cfg: cfg, start: time.Now(), flights: newFlights(), meter: newMeter(), heard: newAnswers(),
+		cfg: cfg, flights: newFlights(), meter: newMeter(), heard: newAnswers(),
 		base: "http://" + dialable(front.Addr()),
 	}
-	s.plan = newPlan(s.start, cfg.Duration)
-	if cfg.replan != nil {
-		cfg.replan(&s.plan)
-	}
-	s.shop = newShop(s.plan.opens, func(ctx context.Context) string { return string(s.market.signal(ctx)) }, cfg.Seed, s.flights)
+	s.shop = newShop(func(ctx context.Context) string { return string(s.market.signal(ctx)) }, cfg.Seed, s.flights)
 	judge := &decider{Decider: cfg.Decider, meter: s.meter, flights: s.flights}
-	s.market, err = openMarket(ctx, cfg, s.plan, identity(judge, s.shop))
+	s.market, err = openMarket(ctx, cfg, identity(judge, s.shop))
 	if err == nil {
+		s.start, s.plan, s.shop.opens = s.market.start, s.market.plan, s.market.plan.opens
 		s.shop.offer = offer{sale: s.market.key.Sale, stock: cfg.Stock, hold: s.plan.hold}
 		s.gateway, err = gateway.New(gateway.Config{
 			Upstream: "http://" + back.Addr().String(), Decider: judge, Logger: cfg.Log,

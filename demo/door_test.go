@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/headgate-io/headgate/flashsale/salehttp"
 )
@@ -16,7 +15,7 @@ func nobody(*http.Request) (salehttp.Shopper, error) { return salehttp.Shopper{}
 func TestDoor(t *testing.T) {
 	t.Parallel()
 	fl := newFlights()
-	shop := newShop(time.Now(), plenty, 1, fl)
+	shop := newShop(plenty, 1, fl)
 	cookie, guest, ok := shop.sessions.begin()
 	if !ok {
 		t.Fatal("no session")
@@ -59,7 +58,7 @@ func TestDoor(t *testing.T) {
 // TestSignIn: a person becomes a guest, and nobody else; not from a page of another site, and not without end.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
-	shop := newShop(time.Now(), plenty, 1, newFlights())
+	shop := newShop(plenty, 1, newFlights())
 	do := func(path, site, cookie string) *http.Response {
 		r := httptest.NewRequest(http.MethodPost, path, nil)
 		r.Header.Set("Sec-Fetch-Site", site)

@@ -39,6 +39,7 @@ const (
 type market struct {
 	cfg   Config
 	plan  plan
+	start time.Time // of the demo: when the stores were open
 	key   flashsale.Key
 	stock engine.Stock
 	books flashsale.Orders
@@ -57,15 +58,19 @@ type market struct {
 	running sync.WaitGroup
 }
 
-// openMarket opens the stores, and puts the stock on sale. Who somebody is, identity says.
-func openMarket(ctx context.Context, cfg Config, plan plan, identity salehttp.Identity) (*market, error) {
+// openMarket opens the stores, and puts the stock on sale by the plan, which begins when they are open. Who somebody is, identity says.
+func openMarket(ctx context.Context, cfg Config, identity salehttp.Identity) (*market, error) {
 	cfg.Log = slog.New(OnlyErrors(cfg.Log.Handler())) // of the sale; what it says else is for engineers on call
 	m := &market{
-		cfg: cfg, plan: plan, watch: new(saleWatch),
+		cfg: cfg, watch: new(saleWatch),
 		key: flashsale.Key{Sale: salePrefix + strings.ToLower(rand.Text()[:10]), SKU: skuID},
 	}
 	err := m.openStores(ctx)
 	if err == nil {
+		m.start = time.Now()
+		if m.plan = newPlan(m.start, cfg.Duration); cfg.replan != nil {
+			cfg.replan(&m.plan)
+		}
 		err = m.compose(identity)
 	}
 	if err == nil {
@@ -87,7 +92,7 @@ func (m *market) openStores(ctx context.Context) error {
 	if m.books = books; m.cfg.wrapBooks != nil {
 		m.books = m.cfg.wrapBooks(books)
 	}
-	if err := m.aloneIn(ctx); err != nil {
+	if err := m.alone(ctx); err != nil {
 		return err
 	}
 	now, err := m.books.Now(ctx)
@@ -111,8 +116,8 @@ func (m *market) openStores(ctx context.Context) error {
 // maxSales is how many sales of others are looked for.
 const maxSales = 500
 
-// aloneIn refuses a database in which others sell: the engine looks after all sales that it finds, and would take theirs over.
-func (m *market) aloneIn(ctx context.Context) error {
+// alone refuses a database in which others sell: the engine looks after all sales that it finds, and would take theirs over.
+func (m *market) alone(ctx context.Context) error {
 	ids, err := m.books.SaleIDs(ctx, maxSales)
 	if err != nil {
 		return err
@@ -120,6 +125,26 @@ func (m *market) aloneIn(ctx context.Context) error {
 	for _, id := range ids {
 		if !strings.HasPrefix(id, salePrefix) {
 			return fmt.Errorf("the database has the sale %q, which is none of a demo's; give the demo a database of its own", id)
+		}
+	}
+	_, held, err := m.books.Lease(ctx, leaseName, m.key.Sale, leaseFor)
+	if err == nil && !held {
+		err = fmt.Errorf("another demo uses this database, or did within the last %s; give this one another, or wait", leaseFor)
+	}
+	return err
+}
+
+// The lease by which a demo has a database for itself.
+const (
+	leaseName = "demo"
+	leaseFor  = 15 * time.Second
+)
+
+// keepAlone renews the lease.
+func (m *market) keepAlone(life context.Context) error {
+	for pause(life, leaseFor/3) {
+		if _, held, err := m.books.Lease(life, leaseName, m.key.Sale, leaseFor); err == nil && !held {
+			return errors.New("another demo has taken the database over")
 		}
 	}
 	return nil
@@ -198,7 +223,7 @@ func (m *market) command(what, why string) engine.Command {
 func (m *market) run() {
 	life, end := context.WithCancel(context.Background())
 	m.end = end
-	for _, work := range []func(context.Context) error{m.Engine.Run, m.bank.Run, m.drainInTime} {
+	for _, work := range []func(context.Context) error{m.Engine.Run, m.bank.Run, m.drainInTime, m.keepAlone} {
 		m.running.Go(func() {
 			if err := work(life); err != nil {
 				m.cfg.Log.Error("a part of the sale has ended", "error", err)
@@ -276,6 +301,9 @@ func (m *market) close() (err error) {
 		err = m.stock.Close()
 	}
 	if m.books != nil {
+		giveBack, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = m.books.Release(giveBack, leaseName, m.key.Sale) // else it ends by itself
 		err = errors.Join(err, m.books.Close())
 	}
 	return err

@@ -29,6 +29,23 @@ func guard(t *testing.T) *policy.Engine {
 	return e
 }
 
+// TestTwoDemosOnOneDatabase: the second is refused.
+func TestTwoDemosOnOneDatabase(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Duration: time.Second, Sale: SaleStores{DB: "sqlite::memory:"}}.WithDefaults()
+	m, err := openMarket(t.Context(), cfg, nobody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := &market{cfg: cfg, books: m.books, key: flashsale.Key{Sale: salePrefix + "second"}}
+	if err := second.alone(t.Context()); err == nil || !strings.Contains(err.Error(), "another demo uses this database") {
+		t.Errorf("got %v", err)
+	}
+	if err := m.close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOnServers: the sale keeps its word on a Redis and a PostgreSQL as well, also where a demo was before.
 func TestOnServers(t *testing.T) {
 	redis := testservers.Redis(t)
@@ -84,7 +101,7 @@ func TestBrokenInvariant(t *testing.T) {
 			t.Parallel()
 			sum, err := Run(t.Context(), Config{
 				Decider: guard(t), Duration: 4 * time.Second, Shoppers: 30, Bots: -1, Stock: 3, wrapBooks: c.wrap,
-				replan: func(p *plan) { p.opens = time.Now().Add(time.Second) },
+				replan: func(p *plan) { p.opens = time.Now().Add(time.Second) }, // most come later
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -107,9 +124,12 @@ func TestRefusesOthersDatabase(t *testing.T) {
 	if _, err := Run(t.Context(), cfg); err != nil {
 		t.Errorf("after a demo: %v", err)
 	}
-	m, err := openMarket(t.Context(), cfg.WithDefaults(), newPlan(time.Now(), time.Second), nobody)
+	m, err := openMarket(t.Context(), cfg.WithDefaults(), nobody)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), cfg); err == nil {
+		t.Error("two demos on one file")
 	}
 	now := time.Now()
 	err = m.CreateSale(t.Context(), &flashsale.Sale{ID: "spring", Currency: "EUR", OpensAt: now, ClosesAt: now.Add(time.Hour), SKUs: []flashsale.SKU{{ID: "mug"}}})

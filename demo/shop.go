@@ -66,10 +66,10 @@ const (
 	proven            // with a phone as well: may buy
 )
 
-// newShop returns a shop whose sale opens at a time.
-func newShop(opens time.Time, stock func(context.Context) string, seed uint64, fl *flights) *Shop {
+// newShop returns a shop. When its sale opens, and what is on offer, is for the caller to say.
+func newShop(stock func(context.Context) string, seed uint64, fl *flights) *Shop {
 	return &Shop{
-		opens: opens, stock: stock, flights: fl, seed: seed,
+		stock: stock, flights: fl, seed: seed,
 		logins: make(map[string]standing), inbox: make(map[string]string),
 	}
 }

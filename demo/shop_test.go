@@ -24,7 +24,7 @@ func ask(shop *Shop, method, path, user, body string) int {
 func TestShop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		shop := newShop(time.Now().Add(time.Minute), plenty, 1, newFlights())
+		shop := newShop(plenty, 1, newFlights())
 		const proof = `{"phone":"5","code":"CODE"}`
 		for i, step := range []struct {
 			method, path, user, body string
@@ -69,7 +69,7 @@ func TestShopTakesItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fl := newFlights()
-		shop := newShop(time.Now(), plenty, 1, fl)
+		shop := newShop(plenty, 1, fl)
 		for range 2000 {
 			f := fl.begin()
 			r := httptest.NewRequest(http.MethodPost, "/confirm", strings.NewReader("{}"))

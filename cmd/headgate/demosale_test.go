@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/headgate-io/headgate/demo"
+	"github.com/headgate-io/headgate/internal/testservers"
+)
+
+// TestDemoOnItsOwnServers: two Redis and a PostgreSQL come and go with the demo, and the sale keeps its word on them.
+func TestDemoOnItsOwnServers(t *testing.T) {
+	t.Parallel()
+	testservers.Need(t, "redis-server")
+	if debian, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres"); len(debian) == 0 {
+		testservers.Need(t, "postgres")
+	}
+	folder, err := os.MkdirTemp("", "demo-servers-") // not in t.TempDir, which the account of a PostgreSQL cannot enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got := runBinary(t, []string{"TMPDIR=" + folder}, "demo", "--store", "redis-server", "--db", "postgres-server", "--duration", "6s", "--json",
+		"--shoppers", "40", "--bots", "4", "--stock", "10")
+	var s demo.Summary
+	if err := json.Unmarshal([]byte(got.stdout), &s); err != nil || got.code != exitGood {
+		t.Fatalf("%v: %s", err, got)
+	}
+	if !s.Invariants.OK || !s.Invariants.Settled || s.Sale.Reserved == 0 {
+		t.Errorf("got %s", got)
+	}
+	for _, at := range [][2]string{{s.Store, "redis-server of its own at 127.0.0.1:"}, {s.Stock, "redis-server of its own at 127.0.0.1:"}, {s.DB, "PostgreSQL of its own at 127.0.0.1:"}} {
+		if !strings.HasPrefix(at[0], at[1]) {
+			t.Errorf("got %q, want %q…", at[0], at[1])
+		}
+	}
+	if s.Stock == s.Store {
+		t.Errorf("the stock is where limits are counted, at %s", s.Store)
+	}
+	if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) != 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestDemoThatBreaksItsWord: the exit code is 1, and stderr says why.
+func TestDemoThatBreaksItsWord(t *testing.T) {
+	t.Parallel()
+	var stderr strings.Builder
+	std := streams{err: &stderr}
+	good := &demo.Summary{Invariants: demo.Invariants{OK: true}}
+	if err := kept(std, good); err != nil || stderr.Len() != 0 {
+		t.Errorf("%v %q", err, stderr.String())
+	}
+	err := kept(std, &demo.Summary{Invariants: demo.Invariants{Broken: []string{"I1: SQL has 0 reserved and 103 sold of 100"}}})
+	if !errors.Is(err, verdict(exitNo)) || !strings.Contains(stderr.String(), "the sale has not kept its word: I1: SQL has 0 reserved and 103 sold of 100\n") {
+		t.Errorf("got %v, %q", err, stderr.String())
+	}
+	good.Chaos = &demo.FaultSummary{}
+	if err := kept(std, good); !errors.Is(err, verdict(exitNo)) {
+		t.Errorf("limits that were not kept: %v", err)
+	}
+}
+
+func TestDemoRefusesItsFlags(t *testing.T) {
+	t.Parallel()
+	for says, args := range map[string][]string{
+		"db: the database cannot be read; write postgres-server": {"--db", "oracle"},
+		"is no postgres that can be run":                          {"--db", "/nowhere/postgres"},
+		"stock: 0 is too few":                                     {"--stock", "0"},
+	} {
+		if got := runBinary(t, nil, append([]string{"demo", "--duration", "1s"}, args...)...); got.code == exitGood || !strings.Contains(got.stderr, says) {
+			t.Errorf("want %q: %s", says, got)
+		}
+	}
+}
