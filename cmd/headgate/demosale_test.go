@@ -72,8 +72,8 @@ func TestDemoRefusesItsFlags(t *testing.T) {
 	t.Parallel()
 	for says, args := range map[string][]string{
 		"db: the database cannot be read; write postgres-server": {"--db", "oracle"},
-		"is no postgres that can be run":                          {"--db", "/nowhere/postgres"},
-		"stock: 0 is too few":                                     {"--stock", "0"},
+		"is no postgres that can be run":                         {"--db", "/nowhere/postgres"},
+		"stock: 0 is too few":                                    {"--stock", "0"},
 	} {
 		if got := runBinary(t, nil, append([]string{"demo", "--duration", "1s"}, args...)...); got.code == exitGood || !strings.Contains(got.stderr, says) {
 			t.Errorf("want %q: %s", says, got)
