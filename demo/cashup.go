@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/engine"
 )
 
 // Invariants are what a sale promises, and whether it was kept.
@@ -40,8 +41,8 @@ func (s *stage) cashUp(ctx context.Context) Invariants {
 	why := m.wind(within)
 	v.Settled = why == ""
 	v.unless(v.Settled || ctx.Err() != nil, "the sale did not come to its end: %s", why)
-	audit, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditWithin)
-	defer cancel()
+	audit, done := context.WithTimeout(context.WithoutCancel(ctx), auditWithin)
+	defer done()
 	if err := m.check(audit, &v, s.heard); err != nil {
 		v.unless(false, "the books could not be looked at: %v", err)
 	}
@@ -99,7 +100,37 @@ func (m *market) underWay(ctx context.Context) string {
 	case !quiet:
 		return what
 	}
+	return m.bankUnderWay(ctx)
+}
+
+// bankUnderWay says what the bank has done, or is about to do, that the books do not know of yet: a message may be lost, and a payment
+// that had failed may go through after all, of which the match alone hears.
+func (m *market) bankUnderWay(ctx context.Context) string {
+	if planned := m.bank.Stats().Planned; planned > 0 {
+		return fmt.Sprintf("the bank is still at %d things", planned)
+	}
+	report, err := m.MatchOnce(ctx, m.start)
+	switch {
+	case err != nil:
+		return err.Error()
+	case report.Repaired > 0:
+		return fmt.Sprintf("the match has just put %d payments right", report.Repaired)
+	}
+	for i := range report.Differences {
+		if d := &report.Differences[i]; d.Kind == engine.UnknownHere || m.knows(d) {
+			return fmt.Sprintf("the bank and the books differ (%s) about the payment %s of the reservation %s: %s", d.Kind, d.IntentKey, d.RID, d.Detail)
+		}
+	}
 	return ""
+}
+
+// knows tells that a difference is of this sale, and not of one before in the same database, whose bank is gone.
+func (m *market) knows(d *engine.Difference) bool {
+	m.counting.Lock()
+	defer m.counting.Unlock()
+	_, payment := m.book.payments[d.IntentKey]
+	_, owner := m.book.owners[d.RID]
+	return payment || owner
 }
 
 // check looks at everything that the sale has written, at what the bank has, and at what the crowd was told.

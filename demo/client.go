@@ -71,6 +71,7 @@ type call struct {
 type reply struct {
 	fate   fate
 	status int
+	ours   bool // the shop wrote it, or the sale
 	body   []byte
 	// retryAfter is what the gateway asks to wait; 0 if it says nothing.
 	retryAfter time.Duration
@@ -91,19 +92,21 @@ func (c *client) send(q call) reply {
 	if err != nil {
 		return c.lost(q, reply{}, err)
 	}
-	r, ours, err := readReply(res)
-	return c.judge(q, f, r, ours, err, time.Since(start))
+	r, err := readReply(res)
+	if err != nil {
+		return c.lost(q, r, err)
+	}
+	return c.judge(q, f, r, time.Since(start))
 }
 
-// judge says how a request ended, and counts it. ours tells that the shop wrote the answer, or the sale; one of those that says that
-// they could not is a failure too.
-func (c *client) judge(q call, f *flight, r reply, ours bool, err error, took time.Duration) reply {
+// judge says how a request ended, and counts it. An answer of the shop that says that it could not is a failure too.
+func (c *client) judge(q call, f *flight, r reply, took time.Duration) reply {
 	rule := ""
 	switch by := f.denied.Load(); {
-	case err == nil && by != nil:
+	case by != nil:
 		r.fate, rule = denied, *by
-	case err != nil || !ours || r.status >= http.StatusInternalServerError:
-		return c.lost(q, r, err)
+	case !r.ours || r.status >= http.StatusInternalServerError:
+		return c.lost(q, r, nil)
 	}
 	c.meter.count(q.kind, r.fate, rule, took)
 	return r
@@ -136,17 +139,18 @@ func (c *client) request(ctx context.Context, q call, flightID string) (*http.Re
 	return req, nil
 }
 
-// readReply reads an answer to its end. ours tells whether the shop wrote it.
-func readReply(res *http.Response) (r reply, ours bool, err error) {
+// readReply reads an answer to its end.
+func readReply(res *http.Response) (reply, error) {
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return reply{}, false, err
+		return reply{}, err
 	}
 	seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
 	if err != nil || seconds < 0 || seconds > 1<<30 {
 		seconds = 0
 	}
-	r = reply{status: res.StatusCode, body: body, retryAfter: time.Duration(seconds) * time.Second}
-	return r, res.Header.Get(shopHeader) != "", nil
+	return reply{
+		status: res.StatusCode, ours: res.Header.Get(shopHeader) != "", body: body, retryAfter: time.Duration(seconds) * time.Second,
+	}, nil
 }

@@ -254,10 +254,12 @@ func (s *stage) play(ctx context.Context) (*Summary, error) {
 func (s *stage) letIn(ctx, show context.Context) {
 	late, lock := context.WithTimeout(context.WithoutCancel(ctx), time.Until(s.start.Add(s.cfg.Duration+s.plan.settleWithin())))
 	defer lock()
-	defer context.AfterFunc(ctx, lock)()
+	unlessInterrupted := context.AfterFunc(ctx, lock)
+	defer unlessInterrupted()
 	inFlight, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
-	defer context.AfterFunc(late, func() { time.AfterFunc(grace, cut) })()
+	unlessLate := context.AfterFunc(late, func() { time.AfterFunc(grace, cut) })
+	defer unlessLate()
 	c := newClient(inFlight, s)
 	defer c.close()
 	crowd(show, &world{

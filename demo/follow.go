@@ -34,8 +34,11 @@ func (c *client) follow(ctx context.Context, q call, enough func(event []byte) b
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		r, ours, err := readReply(res)
-		return c.judge(q, f, r, ours, err, time.Since(start))
+		r, err := readReply(res)
+		if err != nil {
+			return c.lost(q, r, err)
+		}
+		return c.judge(q, f, r, time.Since(start))
 	}
 	r := reply{status: res.StatusCode}
 	in := bufio.NewScanner(res.Body)

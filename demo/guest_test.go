@@ -58,6 +58,7 @@ func TestGuest(t *testing.T) {
 
 func buyAsGuest(t *testing.T, ctx context.Context, url string) {
 	t.Helper()
+	browser := ctx
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()
 	const box = `[data-headgate-sale]`
@@ -73,11 +74,11 @@ func buyAsGuest(t *testing.T, ctx context.Context, url string) {
 		{"open", []chromedp.Action[chromedp.Void]{chromedp.Navigate(url + "/?lang=en"), state("open")}},
 		{"held", []chromedp.Action[chromedp.Void]{chromedp.Click(box + ` p + button`), state("reserved")}},
 		{"bank", []chromedp.Action[chromedp.Void]{chromedp.Click(box + ` p + button`), chromedp.WaitReady(`button[value="captured"]`)}},
-		{"paid there", []chromedp.Action[chromedp.Void]{chromedp.Click(`button[value="captured"]`), chromedp.WaitReady(`a[href="/"]`)}},
+		{"paid there", []chromedp.Action[chromedp.Void]{chromedp.Click(`button[value="captured"]`), chromedp.WaitNotPresent(`button[value="captured"]`)}},
 		{"paid here", []chromedp.Action[chromedp.Void]{chromedp.Click(`a[href="/"]`), state("confirmed")}},
 	} {
 		if err := chromedp.Do(ctx, step.do...); err != nil {
-			text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
+			text, _ := chromedp.Run(browser, chromedp.Evaluate[string]("document.body.innerText"))
 			t.Fatalf("%s: %v; the page says %q", step.what, err, text)
 		}
 		shoot(t, ctx, step.what)

@@ -237,14 +237,14 @@ func (m *market) drainInTime(life context.Context) error {
 	if !pause(life, time.Until(m.plan.closes)) {
 		return nil
 	}
-	return m.drain(life)
+	if err := m.drain(life); life.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 func (m *market) drain(ctx context.Context) error {
 	_, err := m.DrainSale(ctx, m.command("drain", "the demo comes to its end"))
-	if ctx.Err() != nil {
-		return nil
-	}
 	return err
 }
 

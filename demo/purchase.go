@@ -69,7 +69,8 @@ func (s *shopper) reserve(ctx context.Context) (result, time.Duration) {
 	}
 	r, _ = s.try(ctx, click)
 	got := s.sale.read(click, r)
-	return got, again(r, &got)
+	wait := again(r, &got)
+	return got, wait
 }
 
 // again is when it is worth coming back.

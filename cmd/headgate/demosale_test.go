@@ -19,7 +19,7 @@ func TestDemoOnItsOwnServers(t *testing.T) {
 	if debian, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres"); len(debian) == 0 {
 		testservers.Need(t, "postgres")
 	}
-	folder, err := os.MkdirTemp("", "demo-servers-") // not in t.TempDir, which the account of a PostgreSQL cannot enter
+	folder, err := os.MkdirTemp("", "demo-servers-") //nolint:usetesting // the account of a PostgreSQL cannot enter t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // folder is one that the account of the server can enter.
 func folder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "postgresserver-")
+	dir, err := os.MkdirTemp("", "postgresserver-") //nolint:usetesting // another account cannot enter t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
