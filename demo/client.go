@@ -99,13 +99,14 @@ func (c *client) send(q call) reply {
 	return c.judge(q, f, r, time.Since(start))
 }
 
-// judge says how a request ended, and counts it. An answer of the shop that says that it could not is a failure too.
+// judge says how a request ended, and counts it. An answer of the shop that says that it has failed is a failure too; 503 asks to come
+// again, as when the bank does not answer.
 func (c *client) judge(q call, f *flight, r reply, took time.Duration) reply {
 	rule := ""
 	switch by := f.denied.Load(); {
 	case by != nil:
 		r.fate, rule = denied, *by
-	case !r.ours || r.status >= http.StatusInternalServerError:
+	case !r.ours || r.status >= http.StatusInternalServerError && r.status != http.StatusServiceUnavailable:
 		return c.lost(q, r, nil)
 	}
 	c.meter.count(q.kind, r.fate, rule, took)

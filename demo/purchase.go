@@ -10,10 +10,9 @@ import (
 )
 
 const (
-	mostClicks   = 6   // how often a hasty shopper presses "buy"
-	mostLooks    = 200 // how often at most somebody looks for a result
-	mostBills    = 3   // how often a shopper begins to pay
-	mostAttempts = 2   // how often somebody presses "pay" whose payment has not begun
+	mostClicks = 6   // how often a hasty shopper presses "buy"
+	mostLooks  = 200 // how often at most somebody looks for a result
+	mostBills  = 3   // how often a shopper begins to pay
 )
 
 // The shares of those who hold something and do not simply pay for it.
@@ -70,7 +69,15 @@ func (s *shopper) reserve(ctx context.Context) (result, time.Duration) {
 	r, _ = s.try(ctx, click)
 	got := s.sale.read(click, r)
 	wait := again(r, &got)
-	return got, wait
+	return mine(got), wait
+}
+
+// mine is a reservation that was got, or the one that somebody holds already who is refused another: the answer to it was lost.
+func mine(got result) result {
+	if got.RID == "" && len(got.Holds) > 0 {
+		return got.Holds[0]
+	}
+	return got
 }
 
 // again is when it is worth coming back.
@@ -105,8 +112,8 @@ func (s *shopper) storm(ctx context.Context, click call) (got result, wait time.
 	clicks.Wait()
 	close(answers)
 	for a := range answers {
-		if a.RID != "" {
-			got = a.result
+		if m := mine(a.result); m.RID != "" {
+			got = m
 		}
 		wait = max(wait, a.again)
 	}
@@ -175,13 +182,8 @@ func (s *shopper) bill(ctx context.Context, got result) (bill result) {
 		return bill
 	}
 	q := s.sale.pay(s.me, got.RID)
-	for range mostAttempts {
-		r, ok := s.try(ctx, q)
-		if bill = s.sale.read(q, r); !ok || bill.URL != "" || r.status < http.StatusInternalServerError {
-			break
-		}
-	}
-	return bill
+	r, _ := s.try(ctx, q)
+	return s.sale.read(q, r)
 }
 
 // follow waits for a result: by its events, or, without streams or if none come, by looking again as often as the answer asks for.

@@ -135,7 +135,7 @@ func (s *shopper) askCode(ctx context.Context) (string, bool) {
 	return "", false
 }
 
-// try sends a request and, when it is denied, comes back: after the time that the answer asks for, or at once for those
+// try sends a request and, when it is denied or the shop asks to come again, comes back: after the time that the answer asks for, or at once for those
 // who do not read. It reports false when the visit is over.
 func (s *shopper) try(ctx context.Context, q call) (reply, bool) {
 	for attempt := 0; ; attempt++ {
@@ -143,7 +143,7 @@ func (s *shopper) try(ctx context.Context, q call) (reply, bool) {
 			return reply{}, false
 		}
 		r := s.client.send(q)
-		if r.fate == served || attempt == mostRetries {
+		if r.fate == served && r.status != http.StatusServiceUnavailable || attempt == mostRetries {
 			return r, ctx.Err() == nil
 		}
 		wait := s.dice.pareto(s.pace/4, 1.5, 5*s.pace)

@@ -102,7 +102,8 @@ type Summary struct {
 	Allowed      int64            `json:"allowed"`
 	Denied       int64            `json:"denied"`
 	DeniedByRule map[string]int64 `json:"denied_by_rule"`
-	// Errors had no answer, or one that neither the shop nor the policy gave, such as 502.
+	// Errors had no answer, or one that neither the shop nor the policy gave, such as 502, or 500. What the sale answers 503, as when the
+	// payment provider does not answer, asks to come again, and is none.
 	Errors int64 `json:"errors"`
 	// LatencyMS is the time that the crowd waited for an answer of the shop, connecting and queueing included.
 	LatencyMS Spread `json:"latency_ms"`
