@@ -17,7 +17,7 @@ import (
 func tinySections() []section {
 	return []section{
 		saleFlood(floodSize{shoppers: 120, units: 30, connections: 8, within: 200 * time.Millisecond, patience: time.Minute}),
-		saleSteady(100), saleClicks(clickSize{shoppers: 60, each: 5, units: 20, callers: 8}),
+		saleSteady(100), saleClicks(clickSize{clicks: 2000, shoppers: 60, units: 20, callers: 8}),
 	}
 }
 
