@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/shirou/gopsutil/v4/cpu"
 	"github.com/shirou/gopsutil/v4/process"
 )
 
@@ -42,6 +43,19 @@ func treeCPU(pid int) (time.Duration, error) {
 			continue // a child that has just ended
 		}
 		sum += t.User + t.System
+	}
+	return time.Duration(sum * float64(time.Second)), nil
+}
+
+// machineCPU is the processor time that everybody on the machine has used.
+func machineCPU() (time.Duration, error) {
+	all, err := cpu.Times(false)
+	if err != nil {
+		return 0, err
+	}
+	var sum float64
+	for _, t := range all {
+		sum += t.User + t.System + t.Nice + t.Irq + t.Softirq + t.Steal
 	}
 	return time.Duration(sum * float64(time.Second)), nil
 }

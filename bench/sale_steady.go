@@ -30,8 +30,9 @@ func saleSteady(rate int) section {
 		columns: []column{
 			{"reserves/s", higher, 0}, {"reserve p50 ms", "", 2}, {"reserve p99 ms", lower, 2}, {"answered p50 ms", "", 1}, {"answered p99 ms", lower, 1},
 			{"turned away", lower, 0}, {"errors", lower, 0}, {"CPU µs each: Headgate", "", 0}, {"Redis", "", 0}, {"PostgreSQL", "", 0}, {"shoppers", "", 0},
+			{"cores others took", "", 2},
 		},
-		goals: []float64{float64(rate), noGoal, 50, noGoal, 1000, 0, 0, noGoal, noGoal, noGoal, noGoal},
+		goals: []float64{float64(rate), noGoal, 50, noGoal, 1000, 0, 0, noGoal, noGoal, noGoal, noGoal, noGoal},
 		open: func(tb testservers.TB) ([]contender, error) {
 			s, err := serve(tb)
 			if err != nil {
@@ -109,6 +110,7 @@ func (s *steady) try(d time.Duration) ([]float64, error) {
 	}
 	began := time.Now()
 	n := s.come(ctx, d)
+	took := time.Since(began)
 	after, err := s.cpu()
 	if err != nil {
 		return nil, err
@@ -124,7 +126,7 @@ func (s *steady) try(d time.Duration) ([]float64, error) {
 		float64(t.reserve.TotalCount()) / t.lastReserve.Sub(began).Seconds(),
 		ms(t.reserve, 50), ms(t.reserve, 99), ms(t.answered, 50), ms(t.answered, 99),
 		float64(t.turned), float64(t.errors),
-		each(cpu.headgate), each(cpu.redis), each(cpu.database), each(cpu.load),
+		each(cpu.headgate), each(cpu.redis), each(cpu.database), each(cpu.load), cpu.others(took),
 	}, nil
 }
 

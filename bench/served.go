@@ -206,19 +206,30 @@ func (k counter) sold() (int64, error) {
 }
 
 // servedCPU is processor time by whose it is.
-type servedCPU struct{ headgate, redis, database, load time.Duration }
+type servedCPU struct {
+	headgate, redis, database, load time.Duration
+	// machine is that of everybody on the machine.
+	machine time.Duration
+}
 
 func (s *served) cpu() (c servedCPU, err error) {
-	var errs [3]error
+	var errs [4]error
 	c.headgate, errs[0] = treeCPU(s.process.PID())
 	c.redis, errs[1] = treeCPU(s.place.redis)
 	c.database, errs[2] = treeCPU(s.place.database)
 	c.load = cpuTime()
+	c.machine, errs[3] = machineCPU()
 	return c, errors.Join(errs[:]...)
 }
 
 func (c servedCPU) since(before servedCPU) servedCPU {
-	return servedCPU{c.headgate - before.headgate, c.redis - before.redis, c.database - before.database, c.load - before.load}
+	return servedCPU{c.headgate - before.headgate, c.redis - before.redis, c.database - before.database, c.load - before.load, c.machine - before.machine}
+}
+
+// others returns how many cores' time others have taken meanwhile, who have nothing to do with the sale: without it a figure of a machine
+// that is not alone says little.
+func (c servedCPU) others(took time.Duration) float64 {
+	return max(0, float64(c.machine-c.headgate-c.redis-c.database-c.load)/float64(took))
 }
 
 // redisCalls counts what clients have sent to a Redis: scripts, and looks at the server. What a script does is not a call, and neither is

@@ -87,7 +87,7 @@ func TestReadReply(t *testing.T) {
 		final       string
 	}{
 		{201, "", `{"token":"t"}`, reply{201, 0, replyDoc{Token: "t"}}, ""},
-		{202, "2", `{"rid":"r","state":"pending"}`, reply{202, 2 * time.Second, replyDoc{RID: "r", State: "pending"}}, ""},
+		{202, "2", `{"rid":"r","state":"pending"}`, reply{202, 2 * time.Second, replyDoc{RID: "r", State: "pending"}}, "pending r "},
 		{200, "", `{"rid":"r","state":"reserved","order_id":"o"}`, reply{200, 0, replyDoc{RID: "r", State: "reserved", OrderID: "o"}}, "reserved r o"},
 		{409, "7", `{"code":"sold_out"}`, reply{409, 7 * time.Second, replyDoc{Code: "sold_out"}}, "sold_out"},
 	} {
@@ -134,5 +134,20 @@ func TestRedisCalls(t *testing.T) {
 	}
 	if after, err := redisCalls(server); err != nil || after-before != 3 {
 		t.Errorf("%v calls for three scripts of ten commands, %v", after-before, err)
+	}
+}
+
+func TestOthers(t *testing.T) {
+	t.Parallel()
+	before := servedCPU{headgate: time.Second, redis: time.Second, database: time.Second, load: time.Second, machine: 10 * time.Second}
+	after := servedCPU{headgate: 3 * time.Second, redis: 2 * time.Second, database: 2 * time.Second, load: 2 * time.Second, machine: 20 * time.Second}
+	if got := after.since(before).others(10 * time.Second); got != 0.5 {
+		t.Errorf("others took %v cores", got)
+	}
+	if got := (servedCPU{headgate: time.Second}).others(time.Second); got != 0 {
+		t.Errorf("others took %v cores: the clocks of a process and of the machine do not agree to the tick", got)
+	}
+	if c, err := machineCPU(); err != nil || c < cpuTime() {
+		t.Errorf("the machine has used %s, this process %s, %v", c, cpuTime(), err)
 	}
 }

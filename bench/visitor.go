@@ -50,7 +50,7 @@ func (r *reply) pending() bool { return r.status == http.StatusAccepted }
 
 // final is what a shopper is told in the end, with all that must be the same if it is told again.
 func (r *reply) final() string {
-	if r.status == http.StatusOK {
+	if r.status == http.StatusOK || r.pending() {
 		return r.doc.State + " " + r.doc.RID + " " + r.doc.OrderID
 	}
 	return r.doc.Code
