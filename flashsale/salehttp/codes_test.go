@@ -194,6 +194,7 @@ func TestProblemsSayWhatHelps(t *testing.T) {
 	s.post(s.path("/reservations"), "w", reserveBody(token, 1)).is(409, "sold_out").has("stock", "all_held").has("retry_after", 5.0)
 
 	s.command((*engine.Engine).PauseSale, "eleven")
+	s.pass(time.Second) // what is remembered of sold out is a moment old at most
 	s.post(s.path("/reservations"), "w", reserveBody(token, 1)).is(409, "not_open").has("reason", "paused").has("retry_after", 5.0)
 	s.command((*engine.Engine).DrainSale, "eleven")
 	s.post(s.path("/reservations"), "w", reserveBody(token, 1)).is(409, "not_open").has("reason", "draining").has("retry_after", nil)
