@@ -68,7 +68,7 @@ func TestKeptSaleKeys(t *testing.T) {
 	}
 	link := file + ".link"
 	if err := os.Symlink(file, link); err != nil {
-		t.Skip("no symbolic links here")
+		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"empty": "", "nonsense": "hunter2", "long": strings.Repeat("x", 5000), "link": ""} {
 		at := link
