@@ -48,6 +48,7 @@ func TestSlowServiceIsNotAskedTwice(t *testing.T) {
 func TestPostIsNeverSentTwice(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string]int{}
+	closed := 0 // connections closed between requests, without a word
 	service := fakeService(t, func(conn net.Conn) {
 		for in := bufio.NewReader(conn); ; {
 			req, err := http.ReadRequest(in)
@@ -61,13 +62,22 @@ func TestPostIsNeverSentTwice(t *testing.T) {
 				return // without an answer
 			}
 			io.Copy(io.Discard, req.Body)
+			shut := rand.IntN(3) == 0
+			if shut {
+				// Counted before the answer, since the client may count as
+				// soon as it has the last one.
+				mu.Lock()
+				closed++
+				mu.Unlock()
+			}
 			io.WriteString(conn, whole)
-			if rand.IntN(3) == 0 {
-				return // without a word
+			if shut {
+				return
 			}
 		}
 	})
-	addr := served(t, Config{Upstream: service}, ServerConfig{})
+	// Five bad ends in a row are likely among so many: the service is not to be ejected for them.
+	addr := served(t, Config{Upstream: service, Ejection: Ejection{Off: true}}, ServerConfig{})
 	var clients sync.WaitGroup
 	for i := range 8 {
 		clients.Go(func() {
@@ -80,8 +90,10 @@ func TestPostIsNeverSentTwice(t *testing.T) {
 	clients.Wait()
 	mu.Lock()
 	defer mu.Unlock()
-	if len(got) < 700 {
-		t.Errorf("only %d of 800 requests reached the service", len(got))
+	// A connection that was closed while it lay idle can cost one request and
+	// no more; how often it does depends on who is quicker.
+	if len(got)+closed < 800 {
+		t.Errorf("%d of 800 requests reached the service, and %d connections were closed on it", len(got), closed)
 	}
 	for path, n := range got {
 		if n > 1 {
