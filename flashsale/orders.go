@@ -33,8 +33,8 @@ type Sales interface {
 	SKU(ctx context.Context, key Key) (*SKUState, error)
 	// SKUs are all skus of all sales that are not closed and quiet for longer than Retention.
 	SKUs(ctx context.Context) ([]SKUState, error)
-	// Retirable lists skus that SKUs does not list any more and that are not retired, quiet for the longest time first.
-	Retirable(ctx context.Context, limit int) ([]SKUState, error)
+	// Retirable lists skus that SKUs does not list any more and that are not retired, in the order of their keys and from after this one.
+	Retirable(ctx context.Context, after Key, limit int) ([]SKUState, error)
 	// Retire notes that the Stock has nothing of a key in this epoch any more. CodeStaleEpoch if the sku has another one meanwhile;
 	// CodeInvalidState if SKUs lists it. A rebuild undoes it, since it has a later epoch.
 	Retire(ctx context.Context, key Key, epoch int64) error
@@ -75,9 +75,9 @@ type Batch struct {
 
 // Outbox are the rows that tell of each version of each reservation, written in the transaction that makes it.
 type Outbox interface {
-	// Unsent lists rows that a lane has not delivered, oldest first, of at least this age; of LaneStock only those whose sku is not
-	// being rebuilt, so that one that waits does not hold up the others.
-	Unsent(ctx context.Context, lane Lane, age time.Duration, limit int) ([]Event, error)
+	// Unsent lists rows that a lane has not delivered, in the order of ids and from after this one, of at least this age; of LaneStock
+	// only those whose sku is not being rebuilt. An id can be seen later than a higher one: begin again at 0 from time to time.
+	Unsent(ctx context.Context, lane Lane, age time.Duration, after int64, limit int) ([]Event, error)
 	// UnsentOf lists what LaneStock has not delivered of a key, rebuilt or not, in the order of ids and from after this one: what a
 	// rebuild applies after its load.
 	UnsentOf(ctx context.Context, key Key, after int64, limit int) ([]Event, error)
@@ -178,8 +178,10 @@ type Operations interface {
 	// FinishOperation ends an operation. OpDone: one that is committed, or done already. OpRefused, with a detail: a withdrawal that
 	// has begun and was refused in this epoch; CodeStaleEpoch if it has another one meanwhile, in which it may have been done.
 	FinishOperation(ctx context.Context, id string, epoch int64, state OperationState, detail string) error
-	// OpenOperations lists those that are begun or committed, oldest first.
-	OpenOperations(ctx context.Context, limit int) ([]Operation, error)
+	// OpenOperations pages through those that are begun or committed, oldest first: begin with cursor "", until the next one is "".
+	OpenOperations(ctx context.Context, cursor string, limit int) (page []Operation, next string, err error)
+	// OpenCount counts those of a key.
+	OpenCount(ctx context.Context, key Key) (int64, error)
 	// OperationsOf lists those of a key, newest first.
 	OperationsOf(ctx context.Context, key Key, limit int) ([]Operation, error)
 }

@@ -22,7 +22,7 @@ func (k *keep) ghost(rid string) {
 // silence marks all rows of the outbox as delivered, though they were not.
 func (k *keep) silence() {
 	k.t.Helper()
-	events, err := k.orders.Unsent(k.t.Context(), flashsale.LaneStock, 0, 1000)
+	events, err := k.orders.Unsent(k.t.Context(), flashsale.LaneStock, 0, 0, 1000)
 	k.must(err)
 	var ids []int64
 	for i := range events {

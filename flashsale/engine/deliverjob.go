@@ -2,54 +2,79 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
 
-// Bounds of one pass of DeliverOnce. What is younger than deliverAge, whoever wrote it is about to deliver.
+// Bounds of one pass of DeliverOnce. What is younger than deliverAge, whoever wrote it is about to deliver. A pass that meets so many
+// pages of which nothing can be delivered leaves the rest to the next.
 const (
 	deliverAge   = time.Second
 	deliverPage  = 500
 	deliverPages = 20
+	deliverStuck = 4
 )
 
 // DeliverOnce lets the Stock follow the rows of the outbox that it has not followed for longer than a second, and returns how many
-// it has marked as sent. Keys that are being rebuilt wait: their new epoch is loaded from SQL.
+// it has marked as sent. Keys that are being rebuilt wait: their new epoch is loaded from SQL. A pass goes on after what the one before
+// has looked at, and begins again at the end, so that rows which cannot be delivered, however many, hide no others.
 func (e *Engine) DeliverOnce(ctx context.Context) (int, error) {
-	did := 0
+	did, stuck := 0, 0
+	after := e.care.delivered.get()
+	failed := map[flashsale.Key]bool{}
+	var errs []error
 	for range deliverPages {
-		events, err := e.orders.Unsent(ctx, flashsale.LaneStock, deliverAge, deliverPage)
+		events, err := e.orders.Unsent(ctx, flashsale.LaneStock, deliverAge, after, deliverPage)
 		if err != nil {
-			return did, err
+			return did, errors.Join(append(errs, err)...)
 		}
-		n, err := e.deliverEvents(ctx, events)
-		did += n
-		if err != nil || n == 0 || len(events) < deliverPage {
-			return did, err
+		n, err := e.deliverEvents(ctx, events, failed)
+		did, errs = did+n, append(errs, err)
+		if n == 0 {
+			stuck++
+		}
+		if after = 0; len(events) == deliverPage {
+			after = events[deliverPage-1].ID
+		}
+		e.care.delivered.set(after)
+		if after == 0 || stuck == deliverStuck {
+			break
 		}
 	}
-	return did, nil
+	return did, errors.Join(errs...)
 }
 
 // deliverEvents delivers rows of any keys, of several at a time. One key that fails, or waits for its store, does not hold up the others.
-func (e *Engine) deliverEvents(ctx context.Context, events []flashsale.Event) (int, error) {
+// It is noted as failed, and those that are already are left alone.
+func (e *Engine) deliverEvents(ctx context.Context, events []flashsale.Event, failed map[flashsale.Key]bool) (int, error) {
 	var keys []flashsale.Key
 	of := map[flashsale.Key][]flashsale.Event{}
 	for i := range events {
 		key := events[i].Key
+		if failed[key] {
+			continue
+		}
 		if of[key] == nil {
 			keys = append(keys, key)
 		}
 		of[key] = append(of[key], events[i])
 	}
 	var did atomic.Int64
+	bad := make([]bool, len(keys))
 	err := e.allOf(len(keys), e.cfg.Paying.Parallel, "delivering", func(i int) error {
 		n, err := e.deliverKey(ctx, keys[i], of[keys[i]])
 		did.Add(int64(n))
+		bad[i] = err != nil
 		return err
 	})
+	for i, key := range keys {
+		if bad[i] {
+			failed[key] = true
+		}
+	}
 	return int(did.Load()), err
 }
 

@@ -10,44 +10,94 @@ import (
 	"github.com/headgate-io/headgate/flashsale"
 )
 
-// finishOperations takes operations further that somebody has begun and not finished: those of a key in their order, of several keys at
-// a time, and what is to be rebuilt last, one after the other, since there is one lease for it. A key whose store does not answer keeps
-// only its own.
+// openPage and openPages bound the open operations that one pass looks at; the next goes on with others.
+const openPage, openPages = 1000, 4
+
+// opsOfKeys are operations of several keys, those of a key in their order.
+type opsOfKeys struct {
+	keys []flashsale.Key
+	of   map[flashsale.Key][]*flashsale.Operation
+}
+
+func (o *opsOfKeys) add(op *flashsale.Operation) {
+	if o.of == nil {
+		o.of = map[flashsale.Key][]*flashsale.Operation{}
+	}
+	if o.of[op.Key] == nil {
+		o.keys = append(o.keys, op.Key)
+	}
+	o.of[op.Key] = append(o.of[op.Key], op)
+}
+
+// finishOperations takes operations further that somebody has begun and not finished, of several keys at a time, and what is to be rebuilt
+// last, under one lease. A key whose store does not answer keeps only its own.
 func (e *Engine) finishOperations(ctx context.Context) (int, error) {
-	ops, err := e.orders.OpenOperations(ctx, maxOpenOps)
+	ops, err := e.openOperations(ctx)
 	if err != nil {
 		return 0, err
 	}
-	var keys []flashsale.Key
-	of := map[flashsale.Key][]*flashsale.Operation{}
-	var rebuilds []*flashsale.Operation
+	var steps, rebuilds opsOfKeys
 	for i := range ops {
-		op := &ops[i]
-		switch {
-		case op.Kind == flashsale.OpRebuild:
-			rebuilds = append(rebuilds, op)
-		case of[op.Key] == nil:
-			keys = append(keys, op.Key)
-			fallthrough
-		default:
-			of[op.Key] = append(of[op.Key], op)
+		if ops[i].Kind == flashsale.OpRebuild {
+			rebuilds.add(&ops[i])
+		} else {
+			steps.add(&ops[i])
 		}
 	}
+	did, err := e.finishKeys(ctx, &steps, e.cfg.Paying.Parallel, e.finish)
+	n, errRebuilds := e.finishRebuilds(ctx, &rebuilds)
+	return did + n, errors.Join(err, errRebuilds)
+}
+
+// openOperations lists what a pass looks at: what comes after that of the pass before, and from the beginning again at the end.
+func (e *Engine) openOperations(ctx context.Context) (ops []flashsale.Operation, err error) {
+	cursor := e.care.opened.get()
+	for range openPages {
+		page, next, err := e.orders.OpenOperations(ctx, cursor, openPage)
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, page...)
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	e.care.opened.set(cursor)
+	return ops, nil
+}
+
+// finisher takes one operation as far as it goes.
+type finisher func(ctx context.Context, op *flashsale.Operation) (*flashsale.Operation, error)
+
+func (e *Engine) finishKeys(ctx context.Context, ops *opsOfKeys, parallel int, finish finisher) (int, error) {
 	var did atomic.Int64
-	err = e.allOf(len(keys), e.cfg.Paying.Parallel, "finishing operations", func(i int) error {
-		n, err := e.finishAll(ctx, of[keys[i]])
+	err := e.allOf(len(ops.keys), parallel, "finishing operations", func(i int) error {
+		n, err := e.finishAll(ctx, ops.of[ops.keys[i]], finish)
 		did.Add(int64(n))
 		return err
 	})
-	n, errRebuilds := e.finishAll(ctx, rebuilds)
-	return int(did.Load()) + n, errors.Join(err, errRebuilds)
+	return int(did.Load()), err
 }
 
-// finishAll finishes operations in their order, until a store does not answer.
-func (e *Engine) finishAll(ctx context.Context, ops []*flashsale.Operation) (did int, err error) {
+// finishRebuilds does the rebuilds that were asked for; if another instance is rebuilding, they come after that.
+func (e *Engine) finishRebuilds(ctx context.Context, ops *opsOfKeys) (did int, err error) {
+	if len(ops.keys) == 0 {
+		return 0, nil
+	}
+	_, err = e.underLease(ctx, rebuildLease, func(ctx context.Context, fence int64) (err error) {
+		did, err = e.finishKeys(ctx, ops, atATime, func(ctx context.Context, op *flashsale.Operation) (*flashsale.Operation, error) {
+			return e.rebuildUnder(ctx, op, fence)
+		})
+		return err
+	})
+	return did, err
+}
+
+// finishAll finishes operations of a key in their order, until a store does not answer.
+func (e *Engine) finishAll(ctx context.Context, ops []*flashsale.Operation, finish finisher) (did int, err error) {
 	var errs []error
 	for _, was := range ops {
-		op, err := e.finish(ctx, was)
+		op, err := finish(ctx, was)
 		switch {
 		case isEpoch(err) || flashsale.CodeOf(err) == flashsale.CodeFenced:
 		case err != nil:
@@ -178,23 +228,30 @@ func (e *Engine) epochIsOver(ctx context.Context, op *flashsale.Operation) error
 	return &flashsale.Error{Code: flashsale.CodeRebuilding, Message: "the stock of " + op.Key.String() + " is not at SQL's epoch; the units are taken when it is loaded"}
 }
 
-// rebuildAsked rebuilds, unless there was a rebuild since it was asked for.
-func (e *Engine) rebuildAsked(ctx context.Context, op *flashsale.Operation) (*flashsale.Operation, error) {
-	detail := "there was a rebuild since"
-	held, err := e.underLease(ctx, rebuildLease, func(ctx context.Context, fence int64) error {
-		s, err := e.readSKU(ctx, op.Key)
-		if err != nil || s.Epoch > op.Epoch && !s.Rebuilding {
-			return err
-		}
-		report, err := e.RebuildOnce(ctx, op.Key, fence)
-		detail = report.String()
+// rebuildAsked does a rebuild that was asked for.
+func (e *Engine) rebuildAsked(ctx context.Context, op *flashsale.Operation) (ended *flashsale.Operation, err error) {
+	held, err := e.underLease(ctx, rebuildLease, func(ctx context.Context, fence int64) (err error) {
+		ended, err = e.rebuildUnder(ctx, op, fence)
 		return err
 	})
+	if err == nil && !held {
+		err = errorf(flashsale.CodeFenced, "another instance is rebuilding; %s comes after it", op.Key)
+	}
+	return ended, err
+}
+
+// rebuildUnder rebuilds, unless there was a rebuild since it was asked for.
+func (e *Engine) rebuildUnder(ctx context.Context, op *flashsale.Operation, fence int64) (*flashsale.Operation, error) {
+	s, err := e.readSKU(ctx, op.Key)
 	if err != nil {
 		return nil, err
 	}
-	if !held {
-		return nil, errorf(flashsale.CodeFenced, "another instance is rebuilding; %s comes after it", op.Key)
+	if s.Epoch > op.Epoch && !s.Rebuilding {
+		return e.end(ctx, op, flashsale.OpDone, "there was a rebuild since")
 	}
-	return e.end(ctx, op, flashsale.OpDone, detail)
+	report, err := e.RebuildOnce(ctx, op.Key, fence)
+	if err != nil {
+		return nil, err
+	}
+	return e.end(ctx, op, flashsale.OpDone, report.String())
 }

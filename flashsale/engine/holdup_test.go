@@ -19,6 +19,8 @@ type halfDown struct {
 	down  flashsale.Key
 	mu    sync.Mutex
 	asked int // for that sku
+	// isBack tells that the node answers again.
+	isBack bool
 }
 
 func (s *halfDown) refuse(key flashsale.Key) error {
@@ -27,7 +29,9 @@ func (s *halfDown) refuse(key flashsale.Key) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked++
+	if s.asked++; s.isBack {
+		return nil
+	}
 	return errorf(flashsale.CodeUnavailable, "the node of %s does not answer", key)
 }
 
@@ -50,6 +54,13 @@ func (s *halfDown) Configure(ctx context.Context, key flashsale.Key, epoch int64
 		return err
 	}
 	return s.Stock.Configure(ctx, key, epoch, set)
+}
+
+func (s *halfDown) Apply(ctx context.Context, key flashsale.Key, epoch int64, effects []flashsale.Effect, acks []string) ([]flashsale.Applied, error) {
+	if err := s.refuse(key); err != nil {
+		return nil, err
+	}
+	return s.Stock.Apply(ctx, key, epoch, effects, acks)
 }
 
 // openHalf is a sale of two skus, the first of which then lies on a node that does not answer.
@@ -131,20 +142,134 @@ func TestOperationsBehindANodeThatIsDown(t *testing.T) {
 	t.Parallel()
 	k, stock := openHalf(t)
 	k.goDown(stock)
-	begin := func(id string, key flashsale.Key, rate int64) {
-		t.Helper()
-		_, err := k.orders.BeginOperation(t.Context(), &flashsale.Operation{ID: id, Key: key, Kind: flashsale.OpRate, Rate: rate, Reason: "r", By: "op"})
-		k.must(err)
-	}
 	for i := range 120 {
-		begin(fmt.Sprint("stuck-", i), stock.down, int64(i+1))
+		k.begin(fmt.Sprint("stuck-", i), stock.down, flashsale.OpRate)
 	}
-	begin("last", k.key, 77)
+	k.begin("last", k.key, flashsale.OpRate)
 	did, err := k.engine.finishOperations(t.Context())
 	wantCode(t, "the pass", err, flashsale.CodeUnavailable)
-	open, openErr := k.orders.OpenOperations(t.Context(), 1000)
+	open, _, openErr := k.orders.OpenOperations(t.Context(), "", 1000)
 	k.must(openErr)
 	if did != 1 || len(open) != 120 || stock.asked != 1 {
 		t.Errorf("%d were finished, %d are open, the node that is down was asked %d times", did, len(open), stock.asked)
 	}
+}
+
+// begin leaves an operation open, as one does who dies.
+func (k *keep) begin(id string, key flashsale.Key, kind flashsale.OperationKind) {
+	k.t.Helper()
+	op := &flashsale.Operation{ID: id, Key: key, Kind: kind, Reason: "r", By: "op"}
+	if kind == flashsale.OpRate {
+		op.Rate = 77
+	}
+	_, err := k.orders.BeginOperation(k.t.Context(), op)
+	k.must(err)
+}
+
+// state is where an operation stands.
+func (k *keep) state(id string, key flashsale.Key) flashsale.OperationState {
+	k.t.Helper()
+	ops, err := k.orders.OperationsOf(k.t.Context(), key, 10_000)
+	k.must(err)
+	for i := range ops {
+		if ops[i].ID == id {
+			return ops[i].State
+		}
+	}
+	return ""
+}
+
+// TestOperationsBehindThousandsThatAreStuck: more of them than a pass looks at hide none of those that come after them, for longer than a
+// pass, nor what is open of another sku.
+func TestOperationsBehindThousandsThatAreStuck(t *testing.T) {
+	t.Parallel()
+	k, stock := openHalf(t)
+	k.goDown(stock)
+	for i := range openPage*openPages + 1 {
+		k.begin(fmt.Sprint("stuck-", i), stock.down, flashsale.OpRate)
+	}
+	k.clock.advance(time.Second)
+	k.begin("last", k.key, flashsale.OpRate)
+	if quiet, what, err := k.engine.Quiescent(t.Context(), k.key); quiet || err != nil {
+		t.Errorf("with an open operation it is quiescent: %t, %q, %v", quiet, what, err)
+	}
+	for pass := 1; k.state("last", k.key) != flashsale.OpDone; pass++ {
+		if pass > 2 {
+			t.Fatalf("after two passes the last one is %s", k.state("last", k.key))
+		}
+		_, err := k.engine.finishOperations(t.Context())
+		wantCode(t, "the pass", err, flashsale.CodeUnavailable)
+	}
+	stock.back()
+	for range 3 {
+		_, err := k.engine.finishOperations(t.Context())
+		k.must(err)
+	}
+	if n, err := k.orders.OpenCount(t.Context(), stock.down); n != 0 || err != nil {
+		t.Errorf("once the node is back %d are open: %v", n, err)
+	}
+}
+
+// back lets the node answer again.
+func (s *halfDown) back() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isBack = true
+}
+
+// TestARebuildBehindANodeThatIsDown: one that was asked for is done though another that was asked for before cannot be.
+func TestARebuildBehindANodeThatIsDown(t *testing.T) {
+	t.Parallel()
+	k, stock := openHalf(t)
+	k.goDown(stock)
+	k.begin("stuck", stock.down, flashsale.OpRebuild)
+	k.begin("last", k.key, flashsale.OpRebuild)
+	epoch := k.sku().Epoch
+	did, err := k.engine.finishOperations(t.Context())
+	wantCode(t, "the pass", err, flashsale.CodeUnavailable)
+	if did != 1 || k.state("last", k.key) != flashsale.OpDone || k.state("stuck", stock.down) != flashsale.OpCommitted || k.sku().Epoch != epoch+1 {
+		t.Errorf("%d were done; the one is %s, the other %s; SQL is at epoch %d", did, k.state("last", k.key), k.state("stuck", stock.down), k.sku().Epoch)
+	}
+}
+
+// TestDeliveryBehindANodeThatIsDown: rows that cannot be delivered, more than a page of them, hide none of those that come after them.
+func TestDeliveryBehindANodeThatIsDown(t *testing.T) {
+	t.Parallel()
+	k, stock := openHalf(t)
+	k.goDown(stock)
+	k.rejected(stock.down, deliverPage*(deliverStuck+1))
+	rid := k.held("ann")
+	_, err := k.orders.Cancel(t.Context(), rid, "ann", "")
+	k.must(err)
+	k.clock.advance(2 * deliverAge)
+	for pass := 1; k.find(rid) != flashsale.Cancelled; pass++ {
+		if pass > 2 {
+			t.Fatalf("after two passes the stock has it as %s", k.find(rid))
+		}
+		asked := stock.asked
+		_, err := k.engine.DeliverOnce(t.Context())
+		wantCode(t, "the pass", err, flashsale.CodeUnavailable)
+		if stock.asked != asked+1 {
+			t.Errorf("the node that is down was asked %d times in a pass", stock.asked-asked)
+		}
+	}
+	stock.back()
+	for range 2 {
+		_, err := k.engine.DeliverOnce(t.Context())
+		k.must(err)
+	}
+	if n, err := k.orders.UnsentCount(t.Context(), stock.down); n != 0 || err != nil {
+		t.Errorf("once the node is back %d rows wait: %v", n, err)
+	}
+}
+
+// rejected has SQL refuse so many that have waited too long.
+func (k *keep) rejected(key flashsale.Key, n int) {
+	k.t.Helper()
+	pending := make([]flashsale.Entry, n)
+	for i := range pending {
+		pending[i] = flashsale.Entry{RID: fmt.Sprint("late-", i), User: "u", Quantity: 1, State: flashsale.Pending}
+	}
+	_, err := k.orders.Tombstone(k.t.Context(), key, pending)
+	k.must(err)
 }

@@ -41,6 +41,10 @@ type care struct {
 	holders atomic.Int64
 	// watchNow wakes the watcher before its time.
 	watchNow chan struct{}
+	// delivered is a row of the outbox, opened a page of open operations, retired a sku.
+	delivered place[int64]
+	opened    place[string]
+	retired   place[flashsale.Key]
 
 	mu sync.Mutex
 	// losses are the epochs in which the Stock was seen to have lost data; at most one for each key.
@@ -147,4 +151,22 @@ func (c *care) walkOn(by string, key flashsale.Key, epoch int64, cursor string) 
 		return
 	}
 	c.walks[walkOf{by, key}] = walk{epoch: epoch, cursor: cursor}
+}
+
+// place is where the next pass of a job goes on that looks at so much of a list at a time, so that what cannot be done hides nothing.
+type place[P any] struct {
+	mu sync.Mutex
+	at P
+}
+
+func (p *place[P]) get() P {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at
+}
+
+func (p *place[P]) set(at P) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at = at
 }

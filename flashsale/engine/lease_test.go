@@ -73,15 +73,15 @@ func (b *leaseBook) breakFor(f func(holder string) error) {
 }
 
 func (b *leaseBook) SKUs(context.Context) ([]flashsale.SKUState, error) { return nil, nil }
-func (b *leaseBook) Retirable(context.Context, int) ([]flashsale.SKUState, error) {
+func (b *leaseBook) Retirable(context.Context, flashsale.Key, int) ([]flashsale.SKUState, error) {
 	return nil, nil
 }
-func (b *leaseBook) Unsent(context.Context, flashsale.Lane, time.Duration, int) ([]flashsale.Event, error) {
+func (b *leaseBook) Unsent(context.Context, flashsale.Lane, time.Duration, int64, int) ([]flashsale.Event, error) {
 	return nil, nil
 }
 func (b *leaseBook) Expiring(context.Context, int) ([]flashsale.Reservation, error) { return nil, nil }
-func (b *leaseBook) OpenOperations(context.Context, int) ([]flashsale.Operation, error) {
-	return nil, nil
+func (b *leaseBook) OpenOperations(context.Context, string, int) ([]flashsale.Operation, string, error) {
+	return nil, "", nil
 }
 func (b *leaseBook) PruneOutbox(context.Context, time.Duration, int) (int64, error) { return 0, nil }
 func (b *leaseBook) PruneEvents(context.Context, time.Duration, int) (int64, error) { return 0, nil }

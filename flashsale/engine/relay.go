@@ -76,7 +76,7 @@ func (e *Engine) RelayOnce(ctx context.Context) (int, error) {
 // relayPage relays one page of events, and reports whether there may be more.
 func (e *Engine) relayPage(ctx context.Context) (sent int, more bool, err error) {
 	limit := relayPage + len(e.relaying.aside) // those set aside are the oldest, and must not hide the others
-	listed, err := e.orders.Unsent(ctx, flashsale.LaneRelay, 0, limit)
+	listed, err := e.orders.Unsent(ctx, flashsale.LaneRelay, 0, 0, limit)
 	if err != nil {
 		return 0, false, err
 	}

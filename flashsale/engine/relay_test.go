@@ -36,7 +36,7 @@ func (o *outbox) add() {
 	o.rows = append(o.rows, flashsale.Event{ID: id, RID: fmt.Sprintf("r%d", id), Version: 1, Key: flashsale.Key{Sale: "spring", SKU: "phone"}, State: flashsale.Reserved})
 }
 
-func (o *outbox) Unsent(_ context.Context, lane flashsale.Lane, _ time.Duration, limit int) (list []flashsale.Event, err error) {
+func (o *outbox) Unsent(_ context.Context, lane flashsale.Lane, _ time.Duration, _ int64, limit int) (list []flashsale.Event, err error) {
 	if lane != flashsale.LaneRelay {
 		return nil, errors.New("another lane")
 	}

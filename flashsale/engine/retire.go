@@ -4,35 +4,35 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
 
-// maxRetirable bounds the skus whose removal one pass tries, so that one that fails hides no other; retireSKUs those that it removes.
-const maxRetirable, retireSKUs = 1000, 16
+// retireSKUs bounds the skus whose removal one pass tries.
+const retireSKUs = 16
 
 // retire removes what the Stock still has of skus that were closed long ago: who has bought what, for one. SQL notes it afterwards, so that
-// a crash between the two repeats a removal of nothing.
-func (e *Engine) retire(ctx context.Context) (did int, err error) {
-	skus, err := e.orders.Retirable(ctx, maxRetirable)
+// a crash between the two repeats a removal of nothing. The next pass goes on with others: those that fail hide none.
+func (e *Engine) retire(ctx context.Context) (int, error) {
+	skus, err := e.orders.Retirable(ctx, e.care.retired.get(), retireSKUs)
 	if err != nil {
 		return 0, err
 	}
-	var errs []error
-	for i := range skus {
-		if did == retireSKUs || ctx.Err() != nil {
-			break
-		}
-		done, err := e.retireSKU(ctx, &skus[i])
-		if passes(err) {
-			return did, errors.Join(append(errs, err)...)
-		}
-		errs = append(errs, err)
-		if done {
-			did++
-		}
+	next := flashsale.Key{}
+	if len(skus) == retireSKUs {
+		next = skus[retireSKUs-1].Key
 	}
-	return did, errors.Join(errs...)
+	e.care.retired.set(next)
+	var did atomic.Int64
+	err = e.allOf(len(skus), e.cfg.Paying.Parallel, "removing what was closed long ago", func(i int) error {
+		done, err := e.retireSKU(ctx, &skus[i])
+		if done {
+			did.Add(1)
+		}
+		return err
+	})
+	return int(did.Load()), err
 }
 
 // retireSKU removes what there is of one. Whoever rebuilds it meanwhile has another epoch: the Stock's is not removed then, or SQL does

@@ -159,3 +159,44 @@ func TestACaptureOfARetiredSKUIsRefunded(t *testing.T) {
 	}
 	c.holds()
 }
+
+// deadNodes is a stock all of whose skus but one lie on nodes that do not answer.
+type deadNodes struct {
+	Stock
+	lives flashsale.Key
+}
+
+func (s *deadNodes) View(ctx context.Context, key flashsale.Key) (flashsale.StockView, error) {
+	if key != s.lives {
+		return flashsale.StockView{}, errorf(flashsale.CodeUnavailable, "the node of %s does not answer", key)
+	}
+	return s.Stock.View(ctx, key)
+}
+
+// TestRemovalBehindNodesThatAreDown: a sku that cannot be removed keeps no other from it, and more of them than a pass tries keep none for
+// longer than a pass.
+func TestRemovalBehindNodesThatAreDown(t *testing.T) {
+	t.Parallel()
+	k := newKeep(t)
+	k.sale.SKUs = nil
+	for i := range retireSKUs + 2 {
+		k.sale.SKUs = append(k.sale.SKUs, flashsale.SKU{ID: string(rune('a' + i)), Total: 1, PurchaseLimit: 1, Price: 100})
+	}
+	k.must(k.engine.CreateSale(t.Context(), &k.sale))
+	k.watch()
+	for i, step := range []func(context.Context, Command) ([]flashsale.Operation, error){k.engine.OpenSale, k.engine.DrainSale, k.engine.CloseSale} {
+		_, err := step(t.Context(), Command{ID: string(rune('a' + i)), Sale: k.sale.ID, Reason: "r", By: "op"})
+		k.must(err)
+	}
+	k.clock.advance(flashsale.Retention + time.Minute)
+	k.key.SKU = k.sale.SKUs[retireSKUs+1].ID
+	k.engine.stock = &deadNodes{k.engine.stock, k.key}
+	for pass := 1; !k.sku().Retired; pass++ {
+		if pass > 2 {
+			t.Fatal("it is not removed in two passes")
+		}
+		_, err := k.engine.retire(t.Context())
+		wantCode(t, "the pass", err, flashsale.CodeUnavailable)
+	}
+	k.gone()
+}

@@ -7,9 +7,6 @@ import (
 	"github.com/headgate-io/headgate/flashsale"
 )
 
-// maxOpenOps is how many open operations are looked at for those of one key.
-const maxOpenOps = 1000
-
 // standing is where a key stands in both stores.
 type standing struct {
 	sku  *flashsale.SKUState
@@ -17,7 +14,7 @@ type standing struct {
 	// still tells that the Stock did not change while SQL was read, so that both are of one moment.
 	still  bool
 	unsent int64
-	open   int
+	open   int64
 }
 
 // stand reads where a key stands.
@@ -31,14 +28,8 @@ func (e *Engine) stand(ctx context.Context, key flashsale.Key) (*standing, error
 	if s.sku, err = e.orders.SKU(ctx, key); err != nil {
 		return nil, err
 	}
-	ops, err := e.orders.OpenOperations(ctx, maxOpenOps)
-	if err != nil {
+	if s.open, err = e.orders.OpenCount(ctx, key); err != nil {
 		return nil, err
-	}
-	for i := range ops {
-		if ops[i].Key == key {
-			s.open++
-		}
 	}
 	if s.unsent, err = e.orders.UnsentCount(ctx, key); err != nil {
 		return nil, err

@@ -59,9 +59,9 @@ func (g *Orders) SKUs(ctx context.Context) (r0 []flashsale.SKUState, err error) 
 }
 
 // Retirable asks the gate before and after.
-func (g *Orders) Retirable(ctx context.Context, limit int) (r0 []flashsale.SKUState, err error) {
+func (g *Orders) Retirable(ctx context.Context, after flashsale.Key, limit int) (r0 []flashsale.SKUState, err error) {
 	err = g.gate.pass(ctx, "orders.Retirable", func() (err error) {
-		r0, err = g.inner.Retirable(ctx, limit)
+		r0, err = g.inner.Retirable(ctx, after, limit)
 		return err
 	})
 	return r0, err
@@ -251,9 +251,9 @@ func (g *Orders) PaidSince(ctx context.Context, since time.Time, cursor string, 
 }
 
 // Unsent asks the gate before and after.
-func (g *Orders) Unsent(ctx context.Context, lane flashsale.Lane, age time.Duration, limit int) (r0 []flashsale.Event, err error) {
+func (g *Orders) Unsent(ctx context.Context, lane flashsale.Lane, age time.Duration, after int64, limit int) (r0 []flashsale.Event, err error) {
 	err = g.gate.pass(ctx, "orders.Unsent", func() (err error) {
-		r0, err = g.inner.Unsent(ctx, lane, age, limit)
+		r0, err = g.inner.Unsent(ctx, lane, age, after, limit)
 		return err
 	})
 	return r0, err
@@ -329,9 +329,18 @@ func (g *Orders) FinishOperation(ctx context.Context, id string, epoch int64, st
 }
 
 // OpenOperations asks the gate before and after.
-func (g *Orders) OpenOperations(ctx context.Context, limit int) (r0 []flashsale.Operation, err error) {
+func (g *Orders) OpenOperations(ctx context.Context, cursor string, limit int) (r0 []flashsale.Operation, r1 string, err error) {
 	err = g.gate.pass(ctx, "orders.OpenOperations", func() (err error) {
-		r0, err = g.inner.OpenOperations(ctx, limit)
+		r0, r1, err = g.inner.OpenOperations(ctx, cursor, limit)
+		return err
+	})
+	return r0, r1, err
+}
+
+// OpenCount asks the gate before and after.
+func (g *Orders) OpenCount(ctx context.Context, key flashsale.Key) (r0 int64, err error) {
+	err = g.gate.pass(ctx, "orders.OpenCount", func() (err error) {
+		r0, err = g.inner.OpenCount(ctx, key)
 		return err
 	})
 	return r0, err

@@ -77,7 +77,7 @@ func TestDecideRow(t *testing.T) {
 		if got := *s.reservation("no"); got != want {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
-		events, err := s.o.Unsent(s.Context(), flashsale.LaneRelay, 0, 10)
+		events, err := s.o.Unsent(s.Context(), flashsale.LaneRelay, 0, 0, 10)
 		noError(t, "Unsent", err)
 		wantEvents := []flashsale.Event{
 			{ID: d[0].Outbox, RID: "row", Version: 1, Key: testKey, User: "a\x00 \xff", Quantity: 2, State: flashsale.Reserved,

@@ -289,9 +289,35 @@ func mayEnd(sku *flashsale.SKUState, op *flashsale.Operation, epoch int64, state
 	return nil
 }
 
+// isOpen is a condition that an operation has not ended.
+const isOpen = "state IN ('begun', 'committed')"
+
 // OpenOperations implements [flashsale.Operations].
-func (o *Orders) OpenOperations(ctx context.Context, limit int) ([]flashsale.Operation, error) {
-	return o.operations(ctx, "OpenOperations", "WHERE state IN ('begun', 'committed') ORDER BY created_at, id LIMIT ?", bounded(limit))
+func (o *Orders) OpenOperations(ctx context.Context, cursor string, limit int) (found []flashsale.Operation, next string, err error) {
+	p := page{method: "OpenOperations", cursor: cursor, limit: limit}
+	from, err := p.begin()
+	if err != nil {
+		return nil, "", err
+	}
+	later, args := from.after("created_at", "id")
+	found, err = o.operations(ctx, p.method, "WHERE "+isOpen+" AND "+later+" ORDER BY created_at, id LIMIT ?", append(args, limit)...)
+	if err == nil && len(found) == limit {
+		last := &found[len(found)-1]
+		next = position{at: micros(last.CreatedAt), id: last.ID}.cursor()
+	}
+	return found, next, err
+}
+
+// OpenCount implements [flashsale.Operations].
+func (o *Orders) OpenCount(ctx context.Context, key flashsale.Key) (n int64, err error) {
+	if err := checkKey(key); err != nil {
+		return 0, err
+	}
+	err = o.read(ctx, "OpenCount", func(t *tx) error {
+		_, err := t.one("SELECT COUNT(*) FROM operation WHERE "+isOpen+" AND sale = ? AND sku = ?", []any{key.Sale, key.SKU}, &n)
+		return err
+	})
+	return n, err
 }
 
 // OperationsOf implements [flashsale.Operations].

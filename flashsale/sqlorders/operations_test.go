@@ -66,7 +66,7 @@ func TestTopUpEachStepTwice(t *testing.T) {
 		begin(t, o, topUp("op", 7), flashsale.OpDone)
 		wantCode(t, "refuse what is done", o.FinishOperation(t.Context(), "op", 1, flashsale.OpRefused, "no"), flashsale.CodeInvalidState)
 		totalIs(t, o, 107)
-		open, err := o.OpenOperations(t.Context(), 10)
+		open, _, err := o.OpenOperations(t.Context(), "", 10)
 		noError(t, "OpenOperations", err)
 		all, err := o.OperationsOf(t.Context(), testKey, 10)
 		noError(t, "OperationsOf", err)
@@ -325,11 +325,21 @@ func TestOperationsInOrder(t *testing.T) {
 			return all
 		}
 		noError(t, "finish", o.FinishOperation(t.Context(), "a", 1, flashsale.OpDone, ""))
-		if got := ids(o.OpenOperations(t.Context(), 10)); got != "bc" {
-			t.Fatalf("open: %s", got)
+		first, next, err := o.OpenOperations(t.Context(), "", 1)
+		if got := ids(first, err); got != "b" || next == "" {
+			t.Fatalf("the first open one: %s, and then %q", got, next)
 		}
-		if got := ids(o.OpenOperations(t.Context(), 1)); got != "b" {
-			t.Fatalf("the first open one: %s", got)
+		rest, next, err := o.OpenOperations(t.Context(), next, 2)
+		if got := ids(rest, err); got != "c" || next != "" {
+			t.Fatalf("after it: %s, and then %q", got, next)
+		}
+		_, _, err = o.OpenOperations(t.Context(), "x", 1)
+		wantCode(t, "a cursor that is none", err, flashsale.CodeInvalidArgument)
+		if n, err := o.OpenCount(t.Context(), testKey); n != 2 || err != nil {
+			t.Fatalf("%d are open: %v", n, err)
+		}
+		if n, err := o.OpenCount(t.Context(), otherKey); n != 0 || err != nil {
+			t.Fatalf("%d of another are open: %v", n, err)
 		}
 		if got := ids(o.OperationsOf(t.Context(), testKey, 10)); got != "cab" {
 			t.Fatalf("all: %s", got)

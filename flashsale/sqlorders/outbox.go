@@ -69,13 +69,13 @@ func (t *tx) events(where string, args ...any) ([]flashsale.Event, error) {
 	return all, err
 }
 
-// Unsent lists what a lane has not delivered, oldest first; of LaneStock only rows of skus that are not being rebuilt.
-func (o *Orders) Unsent(ctx context.Context, lane flashsale.Lane, age time.Duration, limit int) ([]flashsale.Event, error) {
+// Unsent implements [flashsale.Outbox].
+func (o *Orders) Unsent(ctx context.Context, lane flashsale.Lane, age time.Duration, after int64, limit int) ([]flashsale.Event, error) {
 	column, err := sentColumn(lane)
 	if err != nil || limit <= 0 {
 		return nil, err
 	}
-	where := "o." + column + " = 0 AND o.at <= ?"
+	where := "o." + column + " = 0 AND o.at <= ? AND o.id > ?"
 	if lane == flashsale.LaneStock {
 		where += " AND NOT EXISTS (SELECT 1 FROM sale_sku k WHERE k.sale = o.sale AND k.sku = o.sku AND k.rebuilding = 1)"
 	}
@@ -84,7 +84,7 @@ func (o *Orders) Unsent(ctx context.Context, lane flashsale.Lane, age time.Durat
 		if err := t.clock(); err != nil {
 			return err
 		}
-		events, err = t.events(where, t.now-age.Microseconds(), limit)
+		events, err = t.events(where, t.now-age.Microseconds(), after, limit)
 		return err
 	})
 	return events, err

@@ -10,7 +10,7 @@ import (
 
 func (s *shop) unsent(lane flashsale.Lane, age time.Duration, limit int) []string {
 	s.Helper()
-	events, err := s.o.Unsent(s.Context(), lane, age, limit)
+	events, err := s.o.Unsent(s.Context(), lane, age, 0, limit)
 	noError(s.T, "Unsent", err)
 	var ids []string
 	for i := range events {
@@ -57,7 +57,7 @@ func TestUnsentAndSent(t *testing.T) {
 		s.wantUnsent(flashsale.LaneRelay, "a:1", "a:2")
 		noError(t, "Sent of nothing", s.o.Sent(s.Context(), flashsale.LaneRelay, 0, nil))
 		wantCode(t, "another lane", s.o.Sent(s.Context(), "x", 0, []int64{1}), flashsale.CodeInvalidArgument)
-		_, err = s.o.Unsent(s.Context(), "stock_sent = 0 --", 0, 1)
+		_, err = s.o.Unsent(s.Context(), "stock_sent = 0 --", 0, 0, 1)
 		wantCode(t, "another lane", err, flashsale.CodeInvalidArgument)
 	})
 }
@@ -79,6 +79,27 @@ func (s *shop) wantUnsentOf(key flashsale.Key, want ...string) {
 	if !slices.Equal(ids, want) {
 		s.Errorf("unsent of %s: got %v, want %v", key, ids, want)
 	}
+}
+
+// TestUnsentInPages: rows that nobody delivers hide none of those that come after them.
+func TestUnsentInPages(t *testing.T) {
+	eachShop(t, func(s *shop) {
+		s.decide(job("a", "a", 1), job("b", "b", 1), job("c", "c", 1))
+		for _, lane := range []flashsale.Lane{flashsale.LaneStock, flashsale.LaneRelay} {
+			var got []string
+			for after := int64(0); ; {
+				events, err := s.o.Unsent(s.Context(), lane, 0, after, 1)
+				noError(t, "Unsent", err)
+				if len(events) == 0 {
+					break
+				}
+				got, after = append(got, events[0].MessageID()), events[0].ID
+			}
+			if want := []string{"a:1", "b:1", "c:1"}; !slices.Equal(got, want) {
+				t.Errorf("lane %s: %v, want %v", lane, got, want)
+			}
+		}
+	})
 }
 
 // TestSentNeedsTheEpoch: a row counts in the epoch that it went to, and not while the keys are rebuilt.

@@ -67,7 +67,7 @@ func (s *shop) work(n, size int) {
 	noError(s.T, "OfUser", err)
 	_, err = s.o.Expiring(s.Context(), 10)
 	noError(s.T, "Expiring", err)
-	_, err = s.o.Unsent(s.Context(), flashsale.LaneStock, 0, 10)
+	_, err = s.o.Unsent(s.Context(), flashsale.LaneStock, 0, 0, 10)
 	noError(s.T, "Unsent", err)
 	_, _, err = s.o.OpenPayments(s.Context(), flashsale.PaymentLive, 0, "", 10)
 	noError(s.T, "OpenPayments", err)

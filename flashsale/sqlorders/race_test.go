@@ -228,7 +228,7 @@ func (s *shop) bustle(i, n int) error {
 		said(flashsale.PayCaptured),
 		func() error { _, err := s.o.Expire(ctx, it); return err },
 		func() error { return s.o.Sent(ctx, flashsale.LaneRelay, 1, ids) },
-		func() error { _, err := s.o.Unsent(ctx, flashsale.LaneStock, 0, 20); return err },
+		func() error { _, err := s.o.Unsent(ctx, flashsale.LaneStock, 0, 0, 20); return err },
 	}
 	for _, step := range steps {
 		switch err := step(); flashsale.CodeOf(err) {

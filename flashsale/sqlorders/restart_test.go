@@ -110,7 +110,7 @@ func TestKilledServerHasWhatItCommitted(t *testing.T) {
 		close(stop)
 		wg.Wait()
 		totalIs(t, o, 100+committed.Load())
-		ops, err := o.OpenOperations(t.Context(), maxLimit)
+		ops, _, err := o.OpenOperations(t.Context(), "", maxPage)
 		noError(t, "OpenOperations", err)
 		if int64(len(ops)) != committed.Load() {
 			t.Fatalf("%d operations, want %d", len(ops), committed.Load())

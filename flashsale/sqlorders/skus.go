@@ -15,8 +15,9 @@ func (o *Orders) SKUs(ctx context.Context) ([]flashsale.SKUState, error) {
 }
 
 // Retirable implements [flashsale.Sales].
-func (o *Orders) Retirable(ctx context.Context, limit int) ([]flashsale.SKUState, error) {
-	return o.skus(ctx, "Retirable", retirable+" AND rebuilding = 0 AND retired <> epoch ORDER BY changed_at, sale, ord LIMIT ?", bounded(limit))
+func (o *Orders) Retirable(ctx context.Context, after flashsale.Key, limit int) ([]flashsale.SKUState, error) {
+	return o.skus(ctx, "Retirable", retirable+" AND rebuilding = 0 AND retired <> epoch AND sale >= ? AND (sale > ? OR sku > ?) ORDER BY sale, sku LIMIT ?",
+		after.Sale, after.Sale, after.SKU, bounded(limit))
 }
 
 // skus reads skus by a condition whose first argument is the time up to which one must have been quiet.

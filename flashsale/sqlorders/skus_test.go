@@ -2,6 +2,7 @@ package sqlorders
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ func TestRetire(t *testing.T) {
 			t.Helper()
 			skus, err := s.o.SKUs(s.Context())
 			noError(t, "SKUs", err)
-			retirable, err := s.o.Retirable(s.Context(), 10)
+			retirable, err := s.o.Retirable(s.Context(), flashsale.Key{}, 10)
 			noError(t, "Retirable", err)
 			if got, want := names(skus)+" / "+names(retirable), keepers+" / "+removal; got != want {
 				t.Fatalf("listed are %q, want %q", got, want)
@@ -56,6 +57,28 @@ func TestRetire(t *testing.T) {
 			t.Errorf("it is retired in its new epoch: %+v, %v", sku, err)
 		}
 		wantCode(t, "an unknown one", s.o.Retire(s.Context(), flashsale.Key{Sale: "sale", SKU: "none"}, 1), flashsale.CodeUnknownSKU)
+	})
+}
+
+// TestRetirableInPages: one that cannot be removed hides none of those that come after it.
+func TestRetirableInPages(t *testing.T) {
+	eachShop(t, func(s *shop) {
+		noError(t, "CreateSale", s.o.CreateSale(s.Context(), testSale("later")))
+		mustExec(t, s.o, "UPDATE sale_sku SET status = 'closed', rebuilding = 0, changed_at = ?", s.now.Load())
+		s.pass(flashsale.Retention + time.Minute)
+		var got []string
+		for after := (flashsale.Key{}); ; {
+			skus, err := s.o.Retirable(s.Context(), after, 1)
+			noError(t, "Retirable", err)
+			if len(skus) == 0 {
+				break
+			}
+			after = skus[0].Key
+			got = append(got, after.String())
+		}
+		if want := []string{"later/other", "later/sku", "sale/other", "sale/sku"}; !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
 	})
 }
 

@@ -72,7 +72,7 @@ func (w *world) quiet() bool {
 	if !quiet || w.view().Held != 0 || len(w.hooks) > 0 {
 		return false
 	}
-	untold, err := w.orders.Unsent(context.Background(), flashsale.LaneRelay, 0, 1)
+	untold, err := w.orders.Unsent(context.Background(), flashsale.LaneRelay, 0, 0, 1)
 	w.must(err)
 	return len(untold) == 0 && len(w.openPayments()) == 0 && w.provider.Stats().Planned == 0
 }

@@ -159,8 +159,8 @@ func (k keepsMoney) Refund(ctx context.Context, intentKey string) (*flashsale.Pr
 // forgetsEvents marks the rows of a page as sent to the relay before they are.
 type forgetsEvents struct{ flashsale.Orders }
 
-func (f forgetsEvents) Unsent(ctx context.Context, lane flashsale.Lane, age time.Duration, limit int) ([]flashsale.Event, error) {
-	events, err := f.Orders.Unsent(ctx, lane, age, limit)
+func (f forgetsEvents) Unsent(ctx context.Context, lane flashsale.Lane, age time.Duration, after int64, limit int) ([]flashsale.Event, error) {
+	events, err := f.Orders.Unsent(ctx, lane, age, after, limit)
 	if lane != flashsale.LaneRelay {
 		return events, err
 	}
