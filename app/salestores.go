@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/url"
 	"strings"
 
 	"github.com/headgate-io/headgate/flashsale"
@@ -73,21 +72,7 @@ func (c *SaleConfig) checkStores() error {
 func (c *SaleConfig) shownDB() string { return ShownDB(c.DB) }
 
 // ShownDB is the database of a sale without its password.
-func ShownDB(db string) string {
-	scheme, _, _ := strings.Cut(db, ":")
-	if scheme = strings.ToLower(scheme); scheme == "sqlite" {
-		return db
-	}
-	u, err := url.Parse(db)
-	if err != nil || u.Host == "" {
-		return scheme + "://…"
-	}
-	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
-	if u.User != nil {
-		shown.User = url.User(u.User.Username())
-	}
-	return shown.String()
-}
+func ShownDB(db string) string { return sqlorders.Shown(db) }
 
 // openStores opens those that are not open yet: the database first, since its lock keeps a second process from a file.
 func (s *sale) openStores(ctx context.Context) (err error) {

@@ -14,8 +14,9 @@ import (
 type Config struct {
 	// URL is one of
 	//
-	//	postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=…
+	//	postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=…   (also postgresql://, and HOST:PORT,HOST:PORT for one primary of several)
 	//	mysql://USER:PASSWORD@HOST:PORT/DATABASE?tls=…   (also mariadb://)
+	//	postgres://USER:PASSWORD@/DATABASE?host=/FOLDER, mysql://USER:PASSWORD@/DATABASE?socket=/PATH, for sockets of this machine
 	//	sqlite:FILE, or sqlite::memory:, which is gone when it is closed
 	//
 	// The parameters of postgres are those of pgx; tls is "true", "skip-verify", "preferred" or "false" (the default).
@@ -113,7 +114,24 @@ func (o *Orders) prepare(ctx context.Context) error {
 	}
 	migrating, cancel := context.WithTimeout(ctx, migrationTimeout)
 	defer cancel()
-	return o.migrate(migrating)
+	if err := o.migrate(migrating); err != nil {
+		return err
+	}
+	return o.checkWritable(ctx)
+}
+
+// checkWritable writes nothing, which a replica does not take either.
+func (o *Orders) checkWritable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, o.cfg.Timeout)
+	defer cancel()
+	err := o.once(ctx, o.db, nil, func(t *tx) error {
+		_, err := t.exec("DELETE FROM lease WHERE name = ''")
+		return err
+	})
+	if err != nil {
+		return o.openError("cannot be written", err)
+	}
+	return nil
 }
 
 // Close ends all connections. Calls after it are refused with CodeClosed. Closing twice does no harm.

@@ -3,8 +3,10 @@ package sqlorders
 import (
 	"context"
 	"database/sql"
-	"net/url"
+	"errors"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
@@ -15,7 +17,9 @@ func connect(ctx context.Context, cfg Config) (*Orders, error) {
 	if !ok {
 		return nil, invalidf("sqlorders: Config.URL has no scheme; give postgres://…, mysql://… or sqlite:FILE")
 	}
-	switch strings.ToLower(scheme) {
+	scheme = strings.ToLower(scheme)
+	cfg.URL = scheme + ":" + rest // pgx knows its own in small letters alone
+	switch scheme {
 	case "postgres", "postgresql":
 		return connectPostgres(cfg)
 	case "mysql", "mariadb":
@@ -24,22 +28,6 @@ func connect(ctx context.Context, cfg Config) (*Orders, error) {
 		return connectSQLite(ctx, cfg, rest)
 	}
 	return nil, invalidf("sqlorders: Config.URL has the scheme %.20q; give postgres, mysql, mariadb or sqlite", scheme)
-}
-
-// parseURL parses the URL of a server and says what is missing, without quoting it.
-func parseURL(cfg *Config) (*url.URL, error) {
-	u, err := url.Parse(cfg.URL)
-	switch {
-	case err != nil: // the text of err quotes the URL
-		return nil, invalidf("sqlorders: Config.URL is not a URL: is a character in the user or password not percent-encoded, or the port not a number?")
-	case u.Opaque != "" || u.Hostname() == "":
-		return nil, invalidf("sqlorders: Config.URL names no host; it is %s://USER:PASSWORD@HOST:PORT/DATABASE", u.Scheme)
-	case strings.Trim(u.Path, "/") == "" || strings.Contains(strings.TrimPrefix(u.Path, "/"), "/"):
-		return nil, invalidf("sqlorders: Config.URL names no database; it is %s://USER:PASSWORD@HOST:PORT/DATABASE", u.Scheme)
-	case u.User.Username() == "":
-		return nil, invalidf("sqlorders: Config.URL names no user; it is %s://USER:PASSWORD@HOST:PORT/DATABASE", u.Scheme)
-	}
-	return u, nil
 }
 
 // ofServer makes Orders with one pool for everything.
@@ -66,8 +54,27 @@ func (o *Orders) openError(what string, err error) error {
 		code = flashsale.CodeUnavailable
 	}
 	message := "sqlorders: the database " + o.d.where + " " + what
-	if f.hint != "" {
+	switch {
+	case f.hint != "":
 		message += ": " + f.hint
+	case isTimeout(err):
+		message += ": nothing answers within " + o.cfg.Timeout.String() + ": check host and port, and that it is " + o.d.name
 	}
-	return &flashsale.Error{Code: code, Message: message, Err: err}
+	return &flashsale.Error{Code: code, Message: message, Err: oneLine{err}}
 }
+
+// oneLine is an error whose text is one line. Of what the server itself says that is all there is to say: what pgx tried before, such as
+// TLS, is not what somebody has to change.
+type oneLine struct{ err error }
+
+// Error returns the text.
+func (e oneLine) Error() string {
+	err := e.err
+	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
+		err = said
+	}
+	return strings.Join(strings.Fields(err.Error()), " ")
+}
+
+// Unwrap returns the error.
+func (e oneLine) Unwrap() error { return e.err }

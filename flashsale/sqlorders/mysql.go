@@ -9,29 +9,20 @@ import (
 	"net"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 )
 
 func connectMySQL(cfg Config) (*Orders, error) {
-	u, err := parseURL(&cfg)
+	u, err := parseURL(&cfg, "socket")
 	if err != nil {
 		return nil, err
 	}
-	port := u.Port()
-	if port == "" {
-		port = "3306"
-	}
-	config := mysql.NewConfig()
-	config.User = u.User.Username()
-	config.Passwd, _ = u.User.Password()
-	config.Net, config.Addr, config.DBName = "tcp", net.JoinHostPort(u.Hostname(), port), u.Path[1:]
-	for name, values := range u.Query() {
-		if name != "tls" || len(values) != 1 {
-			return nil, invalidf("sqlorders: Config.URL has the parameter %.40q; MySQL's only one is tls, once", name)
-		}
-		config.TLSConfig = values[0]
+	config, err := mysqlConfig(u)
+	if err != nil {
+		return nil, err
 	}
 	config.Timeout, config.Logger = cfg.Timeout, quiet{}
 	config.InterpolateParams = true // one round trip for a statement and not two
@@ -46,12 +37,40 @@ func connectMySQL(cfg Config) (*Orders, error) {
 	if err != nil {
 		return nil, invalidf("sqlorders: the tls of Config.URL is %.40q; give true, skip-verify, preferred or false", config.TLSConfig)
 	}
-	return ofServer(cfg, mariadb(u.Host+u.Path), sql.OpenDB(prepared{connector, []string{
+	return ofServer(cfg, mariadb(u.where()), sql.OpenDB(prepared{connector, []string{
 		// Set once for each connection, where BeginTx would for each transaction. The variable of that name is another one in MySQL
 		// and in MariaDB; the statement is the same.
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 		fmt.Sprintf(standingMySQL, wholeSeconds(cfg.Timeout)),
 	}})), nil
+}
+
+// mysqlConfig is what a URL says.
+func mysqlConfig(u *serverURL) (*mysql.Config, error) {
+	config := mysql.NewConfig()
+	config.User = u.User.Username()
+	config.Passwd, _ = u.User.Password()
+	config.DBName = u.Path[1:]
+	switch {
+	case u.socket:
+		config.Net, config.Addr = "unix", u.hosts
+		u.parameters.Del("socket")
+	case strings.Contains(u.hosts, ","):
+		return nil, invalidf("sqlorders: Config.URL names several hosts, and that of MySQL names one; give the address that leads to the primary")
+	default:
+		port := u.Port()
+		if port == "" {
+			port = "3306"
+		}
+		config.Net, config.Addr = "tcp", net.JoinHostPort(u.Hostname(), port)
+	}
+	for name, values := range u.parameters {
+		if name != "tls" || len(values) != 1 {
+			return nil, invalidf("sqlorders: Config.URL has the parameter %.40q; MySQL's only one is tls, once: true, skip-verify, preferred or false", name)
+		}
+		config.TLSConfig = values[0]
+	}
+	return config, nil
 }
 
 // standingMySQL has the server end a transaction whose client stands still, and cannot give up: it would hold the row of a sku for as
@@ -130,6 +149,12 @@ func classifyMySQL(err error) failure {
 		if errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) {
 			return failure{kind: failLost}
 		}
+		if errors.Is(err, mysql.ErrNoTLS) {
+			return failure{kind: failRefused, hint: "it has no TLS, and ?tls asks for it: set it up there, or give tls=false"}
+		}
+		if errors.Is(err, mysql.ErrPktSync) || errors.Is(err, mysql.ErrMalformPkt) || errors.Is(err, mysql.ErrOldProtocol) {
+			return failure{kind: failRefused, hint: "what answers there is no MySQL: check host and port"}
+		}
 		return failure{kind: lostIfNetwork(err), hint: connectHint(err)}
 	}
 	switch e.Number {
@@ -141,7 +166,11 @@ func classifyMySQL(err error) failure {
 		return failure{kind: failConstraint, what: mysqlConstraint(e.Message)}
 	case 1290, 1836, 1792:
 		return failure{kind: failLost, hint: "it takes no writes: it is a replica, or read-only"}
-	case 1040, 1203, 1053, 1317, 1969, 3024, 1927, 2006, 2013, 4031, 1021, 1114, 1028, 1041: // connections, a stop, time-outs, disk, memory
+	case 1040, 1203:
+		return failure{kind: failLost, hint: noConnections}
+	case 1665:
+		return failure{kind: failRefused, hint: "its binlog_format is STATEMENT, by which READ COMMITTED cannot be replicated; set it to ROW or MIXED"}
+	case 1053, 1317, 1969, 3024, 1927, 2006, 2013, 4031, 1021, 1114, 1028, 1041: // connections, a stop, time-outs, disk, memory
 		return failure{kind: failLost}
 	case 1045, 1698:
 		return failure{kind: failRefused, hint: "it does not let this user in: check user and password"}

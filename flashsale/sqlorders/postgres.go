@@ -1,9 +1,12 @@
 package sqlorders
 
 import (
+	"crypto/tls"
 	"errors"
+	"io/fs"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -11,13 +14,13 @@ import (
 )
 
 func connectPostgres(cfg Config) (*Orders, error) {
-	u, err := parseURL(&cfg)
+	u, err := parseURL(&cfg, "host")
 	if err != nil {
 		return nil, err
 	}
 	config, err := pgx.ParseConfig(cfg.URL)
-	if err != nil { // the text of err may quote parts of the URL
-		return nil, invalidf("sqlorders: a parameter of Config.URL is none of PostgreSQL's, or has a value that it does not know")
+	if err != nil {
+		return nil, parameterError(err)
 	}
 	config.ConnectTimeout = cfg.Timeout
 	// The server must not work, or hold locks, for a client that has given up, or that stands still and cannot.
@@ -26,13 +29,24 @@ func connectPostgres(cfg Config) (*Orders, error) {
 		// Every statement has an index. A plan that was made while a table was small must not read all of it when it has grown.
 		"enable_seqscan":    "off",
 		"statement_timeout": millis, "lock_timeout": millis, "idle_in_transaction_session_timeout": millis,
-		"default_transaction_isolation": "read committed", "application_name": "headgate",
+		"application_name": "headgate",
 	} {
 		if _, given := config.RuntimeParams[name]; !given {
 			config.RuntimeParams[name] = value
 		}
 	}
-	return ofServer(cfg, postgres(u.Host+u.Path), stdlib.OpenDB(*config)), nil
+	// Every transaction locks first, and has to see then what others have committed meanwhile.
+	config.RuntimeParams["default_transaction_isolation"] = "read committed"
+	return ofServer(cfg, postgres(u.where()), stdlib.OpenDB(*config)), nil
+}
+
+// parameterError is about a parameter. It quotes no more than the name of a file: the text of err may have parts of the URL.
+func parameterError(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return invalidf("sqlorders: a parameter of Config.URL names the file %.200s, which cannot be read: %v", path.Path, path.Err)
+	}
+	return invalidf("sqlorders: a parameter of Config.URL is none of PostgreSQL's, or has a value that it does not know; " +
+		"sslmode is disable, prefer, require, verify-ca or verify-full")
 }
 
 func postgres(where string) *dialect {
@@ -61,7 +75,7 @@ func postgres(where string) *dialect {
 func classifyPostgres(err error) failure {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
-		return failure{kind: lostIfNetwork(err), hint: connectHint(err)}
+		return classifyNoAnswer(err)
 	}
 	switch e.Code {
 	case "40001", "40P01", "55P03":
@@ -74,6 +88,16 @@ func classifyPostgres(err error) failure {
 		return failure{kind: failLost, hint: "it takes no writes: it is a replica, or read-only"}
 	case "28P01", "28000":
 		return failure{kind: failRefused, hint: "it does not let this user in: check user and password"}
+	case "42704", "22023":
+		return failure{kind: failRefused, hint: "it does not know a parameter of the URL, or its value; TLS is sslmode=require there"}
+	case "08P01":
+		f := failure{kind: failLost}
+		if strings.Contains(e.Message, "startup parameter") {
+			f.hint = "a connection pool such as PgBouncer stands before it, which does not take our settings: give the address of PostgreSQL itself"
+		}
+		return f
+	case "53300":
+		return failure{kind: failLost, hint: noConnections}
 	case "3D000":
 		return failure{kind: failRefused, hint: "there is no such database; create it"}
 	case "42501":
@@ -88,12 +112,29 @@ func classifyPostgres(err error) failure {
 	return failure{}
 }
 
+// classifyNoAnswer goes by what pgx says where the server has said nothing.
+func classifyNoAnswer(err error) failure {
+	switch text := err.Error(); {
+	case strings.Contains(text, "received unexpected message"):
+		return failure{kind: failRefused, hint: "what answers there is no PostgreSQL: check host and port"}
+	case strings.Contains(text, "server refused TLS connection"):
+		return failure{kind: failRefused, hint: "it has no TLS, and sslmode asks for it: set it up there, or give sslmode=disable"}
+	}
+	return failure{kind: lostIfNetwork(err), hint: connectHint(err)}
+}
+
+// noConnections is what to do where a server has none left.
+const noConnections = "it has no connection left: raise max_connections there; a process takes up to 16"
+
 func connectHint(err error) string {
-	if _, ok := errors.AsType[*net.OpError](err); ok {
-		return "it cannot be reached: check host and port, and that it runs"
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "its certificate is not one that is trusted here"
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return "its host is not known"
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return "it cannot be reached: check host and port, and that it runs"
 	}
 	return ""
 }

@@ -28,6 +28,9 @@ func connectSQLite(ctx context.Context, cfg Config, name string) (*Orders, error
 	if name == "" {
 		return nil, invalidf("sqlorders: Config.URL names no file; it is sqlite:FILE, or sqlite::memory:")
 	}
+	if strings.Contains(name, "?") {
+		return nil, invalidf("sqlorders: Config.URL has a ?, and sqlite:FILE takes no parameters: leave it out, with what follows, and out of the name of the file")
+	}
 	path, err := realPath(name)
 	if err != nil {
 		return nil, &flashsale.Error{Code: flashsale.CodeInvalidArgument, Message: "sqlorders: the SQLite file " + name + " is in no folder that can be read", Err: err}

@@ -35,8 +35,11 @@ func MariaDB(tb TB, options ...DatabaseOption) *MariaDBServer {
 func (s *MariaDBServer) setUp(install string, settings *databaseSettings) error {
 	accounts := filepath.Join(s.dir, "accounts.sql")
 	// A statement of an init-file is a line.
-	statements := fmt.Sprintf("CREATE OR REPLACE USER %[1]s@'127.0.0.1' IDENTIFIED BY '%[2]s';\nGRANT ALL ON *.* TO %[1]s@'127.0.0.1' WITH GRANT OPTION;\n",
-		databaseUser, databasePassword)
+	statements := ""
+	for _, host := range []string{"127.0.0.1", "localhost"} { // by the network, and by the socket
+		statements += fmt.Sprintf("CREATE OR REPLACE USER %[1]s@'%[3]s' IDENTIFIED BY '%[2]s';\nGRANT ALL ON *.* TO %[1]s@'%[3]s' WITH GRANT OPTION;\n",
+			databaseUser, databasePassword, host)
+	}
 	if err := os.WriteFile(accounts, []byte(statements), 0o600); err != nil {
 		return fmt.Errorf("testservers: %w", err)
 	}
@@ -47,7 +50,7 @@ func (s *MariaDBServer) setUp(install string, settings *databaseSettings) error 
 		"--innodb-flush-method=nosync", "--innodb-log-file-size=64M", "--tmpdir="+s.dir)
 	s.settings = []string{
 		"--no-defaults", "--datadir=" + s.data(), "--port=" + strconv.Itoa(s.port), "--bind-address=127.0.0.1", "--skip-name-resolve",
-		"--socket=" + filepath.Join(s.dir, "socket"), "--pid-file=" + filepath.Join(s.dir, "pid"), "--init-file=" + accounts,
+		"--socket=" + s.Socket(), "--pid-file=" + filepath.Join(s.dir, "pid"), "--init-file=" + accounts,
 		"--tmpdir=" + s.dir, // a server that starts removes the temporary tables that it finds, also those of another
 		"--innodb-log-file-size=64M", "--innodb-buffer-pool-size=64M", "--max-connections=400",
 	}
@@ -94,6 +97,9 @@ func (s *MariaDBServer) Database(tb TB) string {
 	})
 	return s.url("mysql", name)
 }
+
+// Socket returns the path of its socket.
+func (s *MariaDBServer) Socket() string { return filepath.Join(s.dir, "socket") }
 
 // URL returns mysql://USER:PASSWORD@HOST:PORT/mysql.
 func (s *MariaDBServer) URL() string { return s.url("mysql", "mysql") }

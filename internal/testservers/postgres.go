@@ -87,7 +87,7 @@ func (s *PostgresServer) setUp(settings *databaseSettings) error {
 	_, err := s.run(nil, s.program("initdb"), "--pgdata", s.data(), "--username", databaseUser, "--pwfile", secret, "--auth", "scram-sha-256",
 		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions")
 	s.settings = []string{
-		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(s.port), "unix_socket_directories=", "max_connections=400",
+		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(s.port), "unix_socket_directories=" + s.dir, "max_connections=400",
 		"shared_buffers=64MB", "jit=off", "max_wal_size=1GB",
 	}
 	if !settings.durable {
@@ -146,6 +146,9 @@ func (s *PostgresServer) Database(tb TB) string {
 	})
 	return s.url("postgres", name)
 }
+
+// Folder returns the folder that its socket is in, which is that of a URL's parameter host.
+func (s *PostgresServer) Folder() string { return s.dir }
 
 // URL returns postgres://USER:PASSWORD@HOST:PORT/postgres.
 func (s *PostgresServer) URL() string { return s.url("postgres", "postgres") }
