@@ -48,6 +48,9 @@ func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 && status >= 200 {
 		x.status = status
 		x.boundRest(false)
+		if x.verdict != nil && httpverdict.Shared(x.r, status, x.Header()) {
+			httpverdict.Unset(x.Header(), x.verdict)
+		}
 	}
 	x.w.WriteHeader(status)
 }

@@ -51,4 +51,7 @@ func (x *exchange) serveReserved() {
 	}
 	x.g.cfg.Renderer.SetHeaders(x.Header(), x.verdict)
 	x.g.cfg.Reserved.ServeHTTP(x, r)
+	if x.status == 0 {
+		x.WriteHeader(http.StatusOK) // as net/http would, for a handler that writes nothing
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
@@ -257,5 +258,26 @@ func TestSilentStreamOverHTTP2(t *testing.T) {
 	next <- struct{}{}
 	if _, err := lines.ReadString('\n'); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestReservedAnswersOfCachesTellNothing: what shared caches may give to others has nothing in its header about who has asked here.
+func TestReservedAnswersOfCachesTellNothing(t *testing.T) {
+	report := []httpverdict.LimitReport{{Name: "r", Limit: headgate.MustParseLimit("fixed_window 5/1m"), Outcome: headgate.Outcome{Allowed: true, HasRemaining: true, Remaining: 4}}}
+	judge := decider(func(*httpverdict.Request) *httpverdict.Verdict { return &httpverdict.Verdict{ID: "the-id", Limits: report} })
+	own := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", r.URL.Query().Get("control"))
+		if r.URL.Query().Has("unchanged") {
+			w.WriteHeader(http.StatusNotModified)
+		}
+	})
+	addr := served(t, Config{Reserved: own, Decider: judge}, ServerConfig{})
+	for query, told := range map[string]bool{"control=public,max-age=1": false, "control=public&unchanged": false, "control=no-store": true, "": true} {
+		res := fetched(t, "http://"+addr+"/_headgate/x?"+query)
+		for _, name := range []string{"Headgate-Id", "RateLimit", "RateLimit-Policy"} {
+			if got := res.Header.Get(name); (got != "") != told {
+				t.Errorf("%s: %s is %q", query, name, got)
+			}
+		}
 	}
 }

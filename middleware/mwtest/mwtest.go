@@ -57,6 +57,7 @@ func Run(t *testing.T, f Front) {
 		{"the handler sees the path that was judged", false, testJudgedPath},
 		{"a path that cannot be judged is 400", false, testMalformedPath},
 		{"an allowed request carries the headers", false, testAllowed},
+		{"what caches share tells of no asker", false, testShared},
 		{"denials", false, testDenials},
 		{"a denied HEAD has no body", false, testDeniedHead},
 		{"bodies pass unchanged", false, testBodies},

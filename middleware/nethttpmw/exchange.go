@@ -18,7 +18,15 @@ type exchange struct {
 	judged  *httpverdict.Request
 	verdict *httpverdict.Verdict
 	body    *body     // nil for none
-	rec     *recorder // nil if nobody wants to know how it was answered
+	rec     *recorder // nil if it does not matter how it is answered
+}
+
+// tellsOfAsker tells whether the answer will have headers that are about who asks, and may be one that caches give to others.
+func (x *exchange) tellsOfAsker() bool {
+	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
+		return false
+	}
+	return x.verdict.Allowed() && (x.verdict.ID != "" || len(x.verdict.Limits) > 0)
 }
 
 func (x *exchange) apply(w http.ResponseWriter) {

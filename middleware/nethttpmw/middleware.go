@@ -83,14 +83,20 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if looked {
 		defer b.abandon(w)
 	}
-	if v.Done == nil && v.Stale == nil {
+	if v.Done == nil && v.Stale == nil && !x.tellsOfAsker() {
 		x.apply(w)
 		return
 	}
 	rec, w := record(w)
-	x.rec = rec
+	x.rec, rec.r, rec.verdict = rec, r, v
+	if v.Done == nil && v.Stale == nil {
+		x.apply(w)
+		rec.over()
+		return
+	}
 	rec.finish = &finisher{verdict: v, ctx: r.Context(), rec: rec, body: b, head: r.Method == http.MethodHead}
 	defer rec.finish.handlerOver()
 	x.apply(w)
+	rec.over()
 	rec.finish.returned = true
 }

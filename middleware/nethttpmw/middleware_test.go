@@ -283,3 +283,31 @@ func BenchmarkMiddleware(b *testing.B) {
 		})
 	}
 }
+
+// TestSharedAnswersTellNothing holds what the suite cannot see: a policy that does not ask for the end of requests.
+func TestSharedAnswersTellNothing(t *testing.T) {
+	limit := mustNew(t, always(&httpverdict.Verdict{ID: "id-1", Binding: -1}), Config{})
+	for what, handler := range map[string]http.HandlerFunc{
+		"a body":    func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") },
+		"a status":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) },
+		"nothing":   func(http.ResponseWriter, *http.Request) {},
+		"a flush":   func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() },
+		"a reading": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, strings.NewReader("ok")) },
+	} {
+		for control, want := range map[string]string{"public": "", "private": "id-1"} {
+			server := httptest.NewServer(limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Cache-Control", control)
+				handler(w, r)
+			})))
+			res, err := server.Client().Get(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			server.Close()
+			if got := res.Header.Get("Headgate-Id"); got != want {
+				t.Errorf("%s, %s: Headgate-Id %q, want %q", what, control, got, want)
+			}
+		}
+	}
+}

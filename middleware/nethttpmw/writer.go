@@ -16,10 +16,12 @@ import (
 // combine.go, so that a type assertion in a handler says the truth.
 type recorder struct {
 	http.ResponseWriter
-	status int
-	bytes  int64
-	finish *finisher
-	keep   *keep // nil unless the answer may be that of others
+	status  int
+	bytes   int64
+	r       *http.Request
+	verdict *httpverdict.Verdict // nil if its headers do not matter
+	finish  *finisher            // nil if nobody wants to know how it was answered
+	keep    *keep                // nil unless the answer may be that of others
 }
 
 // Unwrap lets http.ResponseController reach what the writer below can do.
@@ -28,10 +30,7 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 func (r *recorder) WriteHeader(status int) {
 	// 1xx answers are followed by the real one; 101 is the real one.
 	if r.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
-		r.status = status
-		if r.keep != nil {
-			r.keep.begin(status, r.Header())
-		}
+		r.begin(status)
 	}
 	r.ResponseWriter.WriteHeader(status)
 }
@@ -70,7 +69,29 @@ func (r *recorder) answered() {
 	case r.keep != nil:
 		r.WriteHeader(http.StatusOK) // so that what the header is now is what is sent
 	default:
-		r.status = http.StatusOK
+		r.begin(http.StatusOK)
+	}
+}
+
+// begin is called when the status is known and the header is what it will be. What caches give to others must not tell of who has asked.
+func (r *recorder) begin(status int) {
+	r.status = status
+	if r.keep != nil {
+		r.keep.begin(status, r.Header())
+	}
+	r.unshare(status)
+}
+
+func (r *recorder) unshare(status int) {
+	if r.verdict != nil && httpverdict.Shared(r.r, status, r.Header()) {
+		httpverdict.Unset(r.Header(), r.verdict)
+	}
+}
+
+// over is called when the handler has returned: net/http answers for one that has written nothing.
+func (r *recorder) over() {
+	if r.status == 0 && (r.finish == nil || !r.finish.hijacked) {
+		r.unshare(http.StatusOK)
 	}
 }
 
@@ -102,6 +123,9 @@ func (r *recorder) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	if r.keep != nil {
 		r.keep.taking.Refuse()
+	}
+	if r.finish == nil {
+		return conn, rw, nil
 	}
 	r.finish.hijacked = true
 	r.finish.pending.Add(1)
