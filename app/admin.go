@@ -155,6 +155,9 @@ func (a *admin) secret(role saleadmin.Role, next http.HandlerFunc) http.HandlerF
 
 // refuse answers who may not come in: with a word, and under /sales with a document like all others there.
 func refuse(w http.ResponseWriter, r *http.Request, word string, p *saleadmin.Problem) {
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+		w.Header().Set("Connection", "close") // else the answer waits for the rest of a body that nobody reads
+	}
 	if r.URL.Path == saleadmin.Prefix || strings.HasPrefix(r.URL.Path, saleadmin.Prefix+"/") {
 		p.Write(w)
 		return
@@ -169,8 +172,12 @@ func sameOrigin(r *http.Request) bool {
 			return false
 		}
 	}
-	site := r.Header.Get("Sec-Fetch-Site")
-	return site == "" || site == "none" || site == "same-origin"
+	for _, site := range r.Header["Sec-Fetch-Site"] {
+		if site != "" && site != "none" && site != "same-origin" {
+			return false
+		}
+	}
+	return true
 }
 
 func (a *admin) knows(r *http.Request) bool {

@@ -1,12 +1,14 @@
 package app
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
 
+	"github.com/headgate-io/headgate/internal/jsonbody"
 	"github.com/headgate-io/headgate/resilience"
 )
 
@@ -56,7 +58,12 @@ func turnLevel(levels *resilience.Levels) http.HandlerFunc {
 			answer(w, http.StatusNotFound, "there is no such switch; write l2 or l3")
 			return
 		}
-		o, problem := readOrder(http.MaxBytesReader(w, r.Body, maxOrder))
+		body, bad := jsonbody.Read(w, r, maxOrder)
+		if bad != nil {
+			answer(w, statusOfBody(bad.Kind), "the body did not come whole, or is too long"+orderForm)
+			return
+		}
+		o, problem := readOrder(body)
 		if problem != "" {
 			answer(w, http.StatusBadRequest, problem)
 			return
@@ -69,22 +76,33 @@ func turnLevel(levels *resilience.Levels) http.HandlerFunc {
 	}
 }
 
+func statusOfBody(kind jsonbody.Kind) int {
+	switch kind {
+	case jsonbody.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case jsonbody.Stalled:
+		return http.StatusRequestTimeout
+	}
+	return http.StatusBadRequest
+}
+
+const orderForm = `; write {"on": true, "why": "…"}`
+
 // readOrder says in problem what is wrong with the body.
-func readOrder(body io.Reader) (o order, problem string) {
-	const form = `; write {"on": true, "why": "…"}`
-	d := json.NewDecoder(body)
+func readOrder(body []byte) (o order, problem string) {
+	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
-		return o, "the body cannot be read" + form
+		return o, "the body cannot be read" + orderForm
 	}
 	_, err := d.Token()
 	switch {
 	case !errors.Is(err, io.EOF):
-		return o, "something follows the object in the body" + form
+		return o, "something follows the object in the body" + orderForm
 	case o.On == nil:
-		return o, "on is missing" + form
+		return o, "on is missing" + orderForm
 	case *o.On && strings.TrimSpace(o.Why) == "":
-		return o, "why is missing: those who see the level on will ask" + form
+		return o, "why is missing: those who see the level on will ask" + orderForm
 	}
 	return o, ""
 }

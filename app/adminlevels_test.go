@@ -43,7 +43,7 @@ func TestTurningLevels(t *testing.T) {
 		{"DELETE", "/levels/l3", ``, "s3cret", 405, ""},
 		{"POST", "/status", `x`, "s3cret", 405, ""},
 		{"PUT", "/metrics", `x`, "s3cret", 405, ""},
-		{"PUT", "/levels/l3", `{"on":true,"why":"` + strings.Repeat("x", 5000) + `"}`, "s3cret", 400, "cannot be read"},
+		{"PUT", "/levels/l3", `{"on":true,"why":"` + strings.Repeat("x", 5000) + `"}`, "s3cret", 413, "is too long"},
 		{"PUT", "/levels/l3", ``, "s3cret", 400, "cannot be read"},
 		{"GET", "/levels", ``, "s3cret", 200, `"level": 0`},
 		{"PUT", "/levels/l3", `{"on":true,"why":"the payment service is down"}`, "s3cret", 200, `"level": 3`},

@@ -76,7 +76,11 @@ func (a *adminTokens) check() error {
 
 // who returns whose token a request has.
 func (a *adminTokens) who(r *http.Request) (actor saleadmin.Actor, ok bool) {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	lines := r.Header["Authorization"]
+	if len(lines) != 1 { // with two, what stands before this listener may have judged the other
+		return actor, false
+	}
+	scheme, token, _ := strings.Cut(lines[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return actor, false
 	}

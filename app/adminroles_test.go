@@ -327,3 +327,30 @@ func TestLocalAdminToken(t *testing.T) {
 		t.Error("a folder that others can use is trusted")
 	}
 }
+
+// TestTwoLinesOfOneHeader: a request that says twice who sends it, or from where it comes, is not judged by one of the lines.
+func TestTwoLinesOfOneHeader(t *testing.T) {
+	t.Parallel()
+	const token = "the-sole-token-of-all"
+	h := rolesOf(t, token, "", slog.New(slog.DiscardHandler))
+	for _, c := range []struct {
+		header http.Header
+		want   int
+	}{
+		{http.Header{"Authorization": {"Bearer " + token}}, 200},
+		{http.Header{"Authorization": {"Bearer " + token, "Bearer " + token}}, 401},
+		{http.Header{"Authorization": {"Bearer " + token, "Bearer none"}}, 401},
+		{http.Header{"Authorization": {"Bearer none", "Bearer " + token}}, 401},
+		{http.Header{"Authorization": {"Bearer " + token}, "Sec-Fetch-Site": {"same-origin", "cross-site"}}, 403},
+		{http.Header{"Authorization": {"Bearer " + token}, "Sec-Fetch-Site": {"", "cross-site"}}, 403},
+		{http.Header{"Authorization": {"Bearer " + token}, "Origin": {"http://localhost:9090", "https://evil.example"}}, 403},
+	} {
+		r := httptest.NewRequest("GET", "/sales", nil)
+		r.Host, r.Header = "localhost:9090", c.header
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != c.want {
+			t.Errorf("%v: got %d, want %d", c.header, w.Code, c.want)
+		}
+	}
+}

@@ -74,7 +74,7 @@ func (p *payPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // pay does to a payment what a form asks for. One of another site does nothing: the answer to it is the page, for the shopper to decide.
 func (p *payPages) pay(w http.ResponseWriter, r *http.Request, intent string) (status int) {
-	if p.cross.Check(r) != nil {
+	if httpverdict.CheckOrigin(p.cross, r) != nil {
 		return http.StatusForbidden
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, 4096)

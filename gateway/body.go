@@ -10,10 +10,29 @@ import (
 )
 
 var (
-	errSlowBody   = errors.New("the body of the request comes too slowly")
-	errLongBody   = errors.New("the body of the request is too long")
-	errBodyClosed = errors.New("the body of the request is closed")
+	errSlowBody   error = slowBody{}
+	errLongBody   error = longBody{}
+	errBodyClosed       = errors.New("the body of the request is closed")
 )
+
+// slowBody is, for a handler of reserved paths, what it would get without a gateway before it: the end of its time.
+type slowBody struct{}
+
+func (slowBody) Error() string        { return "the body of the request comes too slowly" }
+func (slowBody) Is(target error) bool { return target == os.ErrDeadlineExceeded }
+
+// longBody is likewise a bound of http.MaxBytesReader.
+type longBody struct{}
+
+func (longBody) Error() string { return "the body of the request is too long" }
+
+func (longBody) As(target any) bool {
+	large, ok := target.(**http.MaxBytesError)
+	if ok {
+		*large = &http.MaxBytesError{}
+	}
+	return ok
+}
 
 // pacedBody is the body of a request on its way to the service. It bounds size and slowness, and ends with the handler:
 // the transport may still hold it then.

@@ -3,9 +3,12 @@ package gateway
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -264,7 +267,9 @@ func TestSilentStreamOverHTTP2(t *testing.T) {
 // TestReservedAnswersOfCachesTellNothing: what shared caches may give to others has nothing in its header about who has asked here.
 func TestReservedAnswersOfCachesTellNothing(t *testing.T) {
 	report := []httpverdict.LimitReport{{Name: "r", Limit: headgate.MustParseLimit("fixed_window 5/1m"), Outcome: headgate.Outcome{Allowed: true, HasRemaining: true, Remaining: 4}}}
-	judge := decider(func(*httpverdict.Request) *httpverdict.Verdict { return &httpverdict.Verdict{ID: "the-id", Limits: report} })
+	judge := decider(func(*httpverdict.Request) *httpverdict.Verdict {
+		return &httpverdict.Verdict{ID: "the-id", Limits: report}
+	})
 	own := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", r.URL.Query().Get("control"))
 		if r.URL.Query().Has("unchanged") {
@@ -279,5 +284,51 @@ func TestReservedAnswersOfCachesTellNothing(t *testing.T) {
 				t.Errorf("%s: %s is %q", query, name, got)
 			}
 		}
+	}
+}
+
+// TestReservedBodiesThatFail: a handler of reserved paths can tell a body that stalls, or is too long, from one that breaks off.
+func TestReservedBodiesThatFail(t *testing.T) {
+	judge := decider(func(*httpverdict.Request) *httpverdict.Verdict { return &httpverdict.Verdict{Binding: -1} })
+	own := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.ReadAll(r.Body)
+		_, long := errors.AsType[*http.MaxBytesError](err)
+		fmt.Fprintf(w, "slow %t, long %t, whole %t", errors.Is(err, os.ErrDeadlineExceeded), long, err == nil)
+	})
+	impatient := served(t, Config{Reserved: own, Decider: judge, Stall: 100 * time.Millisecond}, ServerConfig{})
+	patient := served(t, Config{Reserved: own, Decider: judge, MaxRequestBody: 100}, ServerConfig{})
+	for what, c := range map[string]struct {
+		head, body, want string
+		end              bool
+	}{
+		"it stalls":     {"Content-Length: 10", "abc", "slow true, long false, whole false", false},
+		"it is long":    {"Transfer-Encoding: chunked", "65\r\n" + strings.Repeat("x", 101) + "\r\n0\r\n\r\n", "slow false, long true, whole false", false},
+		"it breaks off": {"Content-Length: 10", "abc", "slow false, long false, whole false", true},
+		"it is whole":   {"Content-Length: 3", "abc", "slow false, long false, whole true", false},
+	} {
+		addr := patient
+		if what == "it stalls" {
+			addr = impatient
+		}
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST /_headgate/x HTTP/1.1\r\nHost: h\r\n%s\r\n\r\n%s", c.head, c.body)
+		if c.end {
+			if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if got, err := io.ReadAll(res.Body); string(got) != c.want || err != nil {
+			t.Errorf("%s: %q, %v; want %q", what, got, err, c.want)
+		}
+		_ = res.Body.Close()
+		_ = conn.Close()
 	}
 }

@@ -3,11 +3,8 @@ package httppay
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"log/slog"
 	"maps"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -16,6 +13,7 @@ import (
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/paywire"
+	"github.com/headgate-io/headgate/internal/jsonbody"
 )
 
 // DefaultMaxRequests is the default of HandlerConfig.MaxRequests.
@@ -115,13 +113,9 @@ type answer struct {
 
 // verify reads the body and reports whether the request is signed.
 func (a *answer) verify() bool {
-	text, err := io.ReadAll(http.MaxBytesReader(a.w, a.r.Body, maxBody))
-	if long, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		a.problem(codeTooLarge, "the body has more than "+strconv.FormatInt(long.Limit, 10)+" bytes")
-		return false
-	}
-	if err != nil {
-		a.problem(flashsale.CodeInvalidArgument, "the body breaks off")
+	text, bad := jsonbody.Read(a.w, a.r, maxBody)
+	if bad != nil {
+		a.unread(bad)
 		return false
 	}
 	a.text = text
@@ -133,9 +127,20 @@ func (a *answer) verify() bool {
 	return true
 }
 
+// unread answers a body that could not be read.
+func (a *answer) unread(bad *jsonbody.Fault) {
+	switch bad.Kind {
+	case jsonbody.TooLarge:
+		a.problem(codeTooLarge, "the body has more than "+strconv.FormatInt(bad.Limit, 10)+" bytes")
+	case jsonbody.Stalled:
+		a.problem(codeBodyTimeout, "the body did not come in its time")
+	default:
+		a.problem(flashsale.CodeInvalidArgument, "the body breaks off")
+	}
+}
+
 func (a *answer) create() {
-	kind, _, _ := mime.ParseMediaType(a.r.Header.Get("Content-Type"))
-	if kind != "application/json" {
+	if !jsonbody.Is(a.r.Header) {
 		a.problem(codeMediaType, "an intent is application/json")
 		return
 	}

@@ -2,17 +2,19 @@ package httppay
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
-	"context"
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/paywire"
 	"github.com/headgate-io/headgate/flashsale/porttest"
@@ -276,4 +278,23 @@ func FuzzAnswers(f *testing.F) {
 			t.Errorf("%+v, %q, %v", page, next, err)
 		}
 	})
+}
+
+// TestHandlerBodiesThatDoNotCome: one that stalls has come too late, and one that breaks off is none. Neither can be verified.
+func TestHandlerBodiesThatDoNotCome(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	h := newHandler(t, c, newBank(c, 1, simpay.Config{}), nil)
+	for _, tc := range []struct {
+		err    error
+		status int
+		code   string
+	}{{os.ErrDeadlineExceeded, 408, "body_timeout"}, {io.ErrUnexpectedEOF, 400, "invalid_argument"}} {
+		r := httptest.NewRequestWithContext(t.Context(), "PUT", "/v1/intents/r:1", io.MultiReader(strings.NewReader(`{"am`), iotest.ErrReader(tc.err)))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.code) {
+			t.Errorf("%v: %d %s", tc.err, w.Code, w.Body)
+		}
+	}
 }

@@ -61,7 +61,9 @@ const (
 	codeMethod    flashsale.Code = "method_not_allowed"
 	codeMediaType flashsale.Code = "unsupported_media_type"
 	codeTooLarge  flashsale.Code = "body_too_large"
-	codeBusy                     = flashsale.CodeBusy
+	// codeBodyTimeout is of a request whose body stalls.
+	codeBodyTimeout flashsale.Code = "body_timeout"
+	codeBusy                       = flashsale.CodeBusy
 )
 
 // statuses are those that each code comes with. What is missing is answered as CodeInternal.
@@ -73,6 +75,7 @@ var statuses = map[flashsale.Code]int{
 	codeMethod:                     http.StatusMethodNotAllowed,
 	flashsale.CodeConflict:         http.StatusConflict,
 	flashsale.CodeInvalidState:     http.StatusConflict,
+	codeBodyTimeout:                http.StatusRequestTimeout,
 	codeTooLarge:                   http.StatusRequestEntityTooLarge,
 	codeMediaType:                  http.StatusUnsupportedMediaType,
 	flashsale.CodeInternal:         http.StatusInternalServerError,

@@ -17,7 +17,7 @@ type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	// Detail says what is wrong and what to do. Code is stable: that of a flashsale.Error, or unauthorized, forbidden,
-	// method_not_allowed, unsupported_media_type, body_too_large, preflight, refused.
+	// method_not_allowed, unsupported_media_type, body_timeout, body_too_large, preflight, refused.
 	Detail string `json:"detail"`
 	Code   string `json:"code"`
 	// Errors name the fields that are wrong.

@@ -1,17 +1,11 @@
 package salehttp
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"mime"
-	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/internal/jsonbody"
+	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
 const (
@@ -22,99 +16,111 @@ const (
 
 // read reads a body that may have so many bytes. What is longer is not read.
 func (a *answer) read(most int64) ([]byte, *fault) {
-	if a.r.ContentLength > most {
-		if a.r.ProtoMajor == 1 {
-			a.w.Header().Set("Connection", "close") // else the server reads on, to keep the connection
-		}
+	body, bad := jsonbody.Read(a.w, a.r, most)
+	if bad == nil {
+		return body, nil
+	}
+	switch bad.Kind {
+	case jsonbody.TooLarge:
 		return nil, &fault{code: codeTooLarge}
+	case jsonbody.Stalled:
+		return nil, &fault{code: codeBodyTimeout}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(a.w, a.r.Body, most))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, &fault{code: codeTooLarge}
-	}
-	if err != nil {
-		return nil, &fault{code: flashsale.CodeInvalidArgument}
-	}
-	return body, nil
+	return nil, a.invalid(wholeBody, phrase{"It breaks off.", "内容在传输中中断。"})
 }
 
-// fields reads the JSON object of a POST into the fields it may have. A request without a body has none.
-func (a *answer) fields(into map[string]any) *fault {
-	if a.r.ContentLength != 0 || a.r.Header.Get("Content-Type") != "" {
-		if !isJSON(a.r.Header) {
+// fields reads the JSON object of a POST into the fields it may have, which names lists in the order in which they are told. A request without a
+// body has none.
+func (a *answer) fields(into any, names ...string) *fault {
+	if a.r.ContentLength != 0 || len(a.r.Header["Content-Type"]) > 0 {
+		if !jsonbody.Is(a.r.Header) {
 			return &fault{code: codeMediaType}
 		}
 	}
 	body, f := a.read(maxBody)
-	if f != nil {
+	if f != nil || len(body) == 0 {
 		return f
 	}
-	if len(body) == 0 {
-		return nil
-	}
-	if err := decodeObject(body, into); err != nil {
-		return &fault{code: flashsale.CodeInvalidArgument}
+	if bad := jsonbody.Decode(body, into); bad != nil {
+		return a.invalid(whatIsWrong(bad, names))
 	}
 	return nil
 }
 
 // bare answers a request that has anything in its body.
 func (a *answer) bare() bool {
-	if f := a.fields(nil); f != nil {
+	if f := a.fields(&struct{}{}); f != nil {
 		a.problem(f)
 		return false
 	}
 	return true
 }
 
-// isJSON reports whether a body is JSON in UTF-8, and not packed.
-func isJSON(header http.Header) bool {
-	types := header["Content-Type"]
-	if len(types) != 1 || header.Get("Content-Encoding") != "" {
-		return false
-	}
-	if types[0] == "application/json" {
-		return true
-	}
-	mediaType, params, err := mime.ParseMediaType(types[0])
-	if err != nil || mediaType != "application/json" {
-		return false
-	}
-	charset, given := params["charset"]
-	return !given || strings.EqualFold(charset, "utf-8")
+// fieldError is what is wrong with a field, for people.
+type fieldError struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
 }
 
-// decodeObject reads a JSON object strictly: each name is one of into's, letter by letter, and stands there once; each value is of the type of
-// that field; and nothing follows. Each field is the address of a pointer, which stays nil if it is not there, or null.
-func decodeObject(body []byte, into map[string]any) error {
-	if !utf8.Valid(body) {
-		return errors.New("it is no UTF-8")
+// invalid is a request with a field that cannot be used.
+func (a *answer) invalid(field string, why phrase) *fault {
+	message := why.in(httpverdict.Language(a.r.Header))
+	return &fault{code: flashsale.CodeInvalidArgument, more: extras{Errors: []fieldError{{field, message}}}}
+}
+
+// wholeBody stands for a field where it is the whole body, or a field whose name is not one to repeat.
+const wholeBody = "body"
+
+// takes says what the fields of bodies take.
+func takes(field string) phrase {
+	switch field {
+	case "token":
+		return phrase{"the order token, as a text", "订单令牌（字符串）"}
+	case "quantity":
+		return phrase{"how many units, as a whole number", "购买数量（整数）"}
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return fmt.Errorf("it is no object: %w", err)
+	return phrase{"something else", "其他类型的值"}
+}
+
+// missing is a request that lacks a field.
+func (a *answer) missing(field string) *fault {
+	want := takes(field)
+	return a.invalid(field, phrase{"It is missing; it takes " + want.en + ".", "缺少该字段，应为" + want.zh + "。"})
+}
+
+// whatIsWrong puts a fault of a body into words. It repeats no value, and of names only those that can be names: who puts a token where a
+// name belongs does not get it back.
+func whatIsWrong(bad *jsonbody.Fault, names []string) (field string, why phrase) {
+	switch bad.Kind {
+	case jsonbody.NotUTF8:
+		return wholeBody, phrase{"It is not UTF-8.", "内容不是 UTF-8 编码。"}
+	case jsonbody.NotJSON:
+		return wholeBody, phrase{"It is not JSON.", "内容不是 JSON。"}
+	case jsonbody.Partial:
+		return wholeBody, phrase{"It is not one whole JSON object.", "内容不是完整的 JSON 对象。"}
+	case jsonbody.NotObject:
+		return wholeBody, phrase{"It must be a JSON object.", "内容必须是 JSON 对象。"}
+	case jsonbody.TooDeep:
+		return wholeBody, phrase{"It is nested too deep.", "内容嵌套过深。"}
+	case jsonbody.Trailing:
+		return wholeBody, phrase{"Something follows the JSON object.", "JSON 对象之后还有其他内容。"}
+	case jsonbody.Repeated:
+		return shown(bad.Field), phrase{"It stands there twice.", "该字段重复出现。"}
+	case jsonbody.WrongType:
+		want := takes(bad.Field)
+		return shown(bad.Field), phrase{"It takes " + want.en + ".", "应为" + want.zh + "。"}
 	}
-	seen := make(map[string]bool, len(into))
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return err
-		}
-		text, _ := name.(string)
-		field, known := into[text]
-		if !known || seen[text] {
-			return errors.New("a field is not known, or is there twice")
-		}
-		seen[text] = true
-		if err := d.Decode(field); err != nil {
-			return err
-		}
+	if len(names) == 0 {
+		return shown(bad.Field), phrase{"There is no such field; this request takes none.", "没有该字段；此请求不需要任何字段。"}
 	}
-	if _, err := d.Token(); err != nil {
-		return err
+	return shown(bad.Field), phrase{"There is no such field; there is " + strings.Join(names, ", ") + ".", "没有该字段；可用字段：" + strings.Join(names, "、") + "。"}
+}
+
+// shown is a field's name if it looks like one.
+func shown(name string) string {
+	const most = 32
+	if name == "" || len(name) > most || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" {
+		return wholeBody
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the object")
-	}
-	return nil
+	return name
 }

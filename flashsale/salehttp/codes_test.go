@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -31,7 +32,8 @@ var provoked = map[flashsale.Code]func(s *shop) *reply{
 	codeMediaType: func(s *shop) *reply {
 		return s.do(ask{method: "POST", path: s.path("/token"), user: "u", body: "{}", header: map[string]string{"Content-Type": "text/plain"}})
 	},
-	codeTooLarge: func(s *shop) *reply { return s.post(s.path("/token"), "u", string(make([]byte, maxBody+1))) },
+	codeTooLarge:    func(s *shop) *reply { return s.post(s.path("/token"), "u", string(make([]byte, maxBody+1))) },
+	codeBodyTimeout: func(s *shop) *reply { return s.broken(s.path("/token"), os.ErrDeadlineExceeded) },
 	codeTooManyStreams: func(s *shop) *reply {
 		for range s.h.cfg.MaxStreamsPerUser {
 			s.h.streams.enter("u")

@@ -9,6 +9,7 @@ import (
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/salehttp/page"
+	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
 // Handler answers everything under [Prefix]. It is safe for concurrent use.
@@ -98,7 +99,7 @@ func (a *answer) serve() {
 		a.problem(&fault{code: codeMethod})
 		return
 	}
-	if err := a.h.cross.Check(a.r); err != nil {
+	if httpverdict.CheckOrigin(a.h.cross, a.r) != nil {
 		a.problem(&fault{code: codeCrossOrigin})
 		return
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/engine"
+	"github.com/headgate-io/headgate/internal/jsonbody"
 )
 
 // TestHostileBodies: none of them is understood, and none of them changes anything.
@@ -362,12 +363,14 @@ func FuzzDecodeObject(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var token *string
-		var quantity *int64
-		err := decodeObject(body, map[string]any{"token": &token, "quantity": &quantity})
-		if err != nil {
+		var asked askBody
+		if bad := jsonbody.Decode(body, &asked); bad != nil {
+			if field, why := whatIsWrong(bad, []string{"token", "quantity"}); field == "" || why.en == "" || why.zh == "" || why.en == why.zh {
+				t.Errorf("%q: %s: %v", body, field, why)
+			}
 			return
 		}
+		token, quantity := asked.Token, asked.Quantity
 		// What is taken is an object that has these two fields at most, each once, and means the same to the standard library.
 		var plain map[string]any
 		d := json.NewDecoder(bytes.NewReader(body))

@@ -60,7 +60,10 @@ func (a *answer) webhook() {
 		a.problem(f)
 		return
 	}
-	if err := a.h.sales.Webhook(a.r.Context(), a.r.Header, body); err != nil {
+	if err := a.h.sales.Webhook(a.r.Context(), a.r.Header, body); flashsale.CodeOf(err) == flashsale.CodeInvalidArgument {
+		a.problem(a.invalid(wholeBody, phrase{"It is no message about a payment.", "内容不是支付消息。"}))
+		return
+	} else if err != nil {
 		a.failed(err)
 		return
 	}

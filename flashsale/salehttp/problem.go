@@ -19,6 +19,7 @@ const (
 	codeUnauthenticated flashsale.Code = "unauthenticated"
 	codeMediaType       flashsale.Code = "unsupported_media_type"
 	codeTooLarge        flashsale.Code = "body_too_large"
+	codeBodyTimeout     flashsale.Code = "body_timeout"
 	codeTooManyStreams  flashsale.Code = "too_many_streams"
 	codeInvalidTicket   flashsale.Code = "invalid_ticket"
 )
@@ -49,6 +50,7 @@ var answers = map[flashsale.Code]answerTo{
 	codeUnauthenticated:            {http.StatusUnauthorized, 0, phrase{"Not signed in", "未登录"}, phrase{"Please sign in first.", "请先登录。"}},
 	codeMediaType:                  {http.StatusUnsupportedMediaType, 0, phrase{"Not JSON", "内容类型不支持"}, phrase{"The body of the request must be JSON, in UTF-8.", "请求内容必须是 UTF-8 编码的 JSON。"}},
 	codeTooLarge:                   {http.StatusRequestEntityTooLarge, 0, phrase{"Too large", "内容过大"}, phrase{"The body of the request is too large.", "请求内容过大。"}},
+	codeBodyTimeout:                {http.StatusRequestTimeout, time.Second, phrase{"Too slow", "请求超时"}, phrase{"The body of the request did not come in time. Please try again; nothing is ordered twice.", "请求内容未能及时送达，请重试，不会重复下单。"}},
 	codeTooManyStreams:             {http.StatusTooManyRequests, 5 * time.Second, phrase{"Too many open pages", "连接过多"}, phrase{"Too many pages wait for results. Please close some, or try again soon.", "等待结果的页面过多。请关闭一些页面，或稍后再试。"}},
 	codeInvalidTicket:              {http.StatusForbidden, 0, phrase{"Ticket not valid", "凭证无效"}, phrase{"The ticket has been used, has expired, or is for something else. Please get another one.", "凭证已使用、已过期或不适用于此处，请重新获取。"}},
 	flashsale.CodeUnknownSale:      {http.StatusNotFound, 0, phrase{"No such sale", "没有该活动"}, phrase{"There is no such sale.", "没有这个活动。"}},
@@ -90,6 +92,8 @@ type fault struct {
 
 // extras are members of a problem document that some codes have.
 type extras struct {
+	// Errors say which fields of the request cannot be used, and what they take.
+	Errors []fieldError `json:"errors,omitempty"`
 	// Reason says why something is not on sale: not_yet, ended, or its status.
 	Reason  string `json:"reason,omitempty"`
 	OpensAt string `json:"opens_at,omitempty"`

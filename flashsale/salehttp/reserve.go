@@ -32,13 +32,22 @@ func (a *answer) token() {
 	a.json(http.StatusCreated, "application/json", &secretBody{Token: token, ExpiresAt: stamp(expires), Now: a.now()})
 }
 
+// askBody asks for units.
+type askBody struct {
+	Token    *string `json:"token"`
+	Quantity *int64  `json:"quantity"`
+}
+
 // reserve is POST …/{sku}/reservations.
 func (a *answer) reserve() {
-	var token *string
-	var quantity *int64
-	f := a.fields(map[string]any{"token": &token, "quantity": &quantity})
-	if f == nil && (token == nil || quantity == nil) {
-		f = &fault{code: flashsale.CodeInvalidArgument}
+	var asked askBody
+	f := a.fields(&asked, "token", "quantity")
+	switch {
+	case f != nil:
+	case asked.Token == nil:
+		f = a.missing("token")
+	case asked.Quantity == nil:
+		f = a.missing("quantity")
 	}
 	if f != nil {
 		a.problem(f)
@@ -48,7 +57,7 @@ func (a *answer) reserve() {
 		return
 	}
 	answered, err := a.h.sales.Reserve(a.r.Context(), engine.ReserveRequest{
-		Token: *token, Key: a.key, User: a.shopper.User, Device: a.shopper.Device, Quantity: *quantity,
+		Token: *asked.Token, Key: a.key, User: a.shopper.User, Device: a.shopper.Device, Quantity: *asked.Quantity,
 	})
 	if err != nil {
 		a.refused(err, &answered)

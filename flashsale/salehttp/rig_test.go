@@ -193,7 +193,12 @@ func (s *shop) view() flashsale.StockView {
 // webhook sends a message as the provider would.
 func (s *shop) webhook(id, intent, status string, amount int64, currency string) *reply {
 	s.t.Helper()
-	body := fmt.Sprintf(`{"id":%q,"data":{"intent":%q,"status":%q,"amount":%d,"currency":%q}}`, id, intent, status, amount, currency)
+	return s.webhookOf(fmt.Sprintf(`{"id":%q,"data":{"intent":%q,"status":%q,"amount":%d,"currency":%q}}`, id, intent, status, amount, currency))
+}
+
+// webhookOf signs a body and sends it.
+func (s *shop) webhookOf(body string) *reply {
+	s.t.Helper()
 	signature := simpay.Sign([][]byte{[]byte(secret)}, s.now(), []byte(body))
 	return s.do(ask{method: "POST", path: Prefix + "/~/webhook", body: body, header: map[string]string{simpay.SignatureHeader: signature}})
 }

@@ -59,6 +59,7 @@ func table() []row {
 		{pkg: "policy/internal/spelling", layer: 0, why: "how far a word is from another: what names the nearest needs nothing else"},
 		{pkg: "policy/internal/lookup", layer: 0, libs: lru, why: "a cache in front of functions: it knows no policy"},
 
+		{pkg: "internal/jsonbody", layer: 0, why: "reads bodies of requests strictly for every front that takes some; what it finds they put into words"},
 		{pkg: "internal/redisconn", layer: 0, libs: redis, why: "connects to Redis for every store that never sends a command twice; it knows no store"},
 
 		{pkg: "algo", layer: 1, own: []string{root}, why: "pure functions: the reference for every store"},
@@ -91,7 +92,7 @@ func table() []row {
 		{pkg: "flashsale/natsrelay", layer: 2, own: []string{root, "flashsale"}, libs: []string{"github.com/nats-io/nats.go"}, why: "an adapter knows its port and its driver"},
 		{pkg: "flashsale/kafkarelay", layer: 2, own: []string{root, "flashsale"}, libs: []string{"github.com/twmb/franz-go"}, why: "an adapter knows its port and its driver"},
 		{pkg: "flashsale/rocketmqrelay", layer: 2, own: []string{root, "flashsale"}, libs: []string{"github.com/apache/rocketmq-client-go/v2"}, why: "an adapter knows its port and its driver"},
-		{pkg: "flashsale/httppay", layer: 2, own: []string{"flashsale", "flashsale/paywire"}, why: "an adapter knows its port and a protocol of plain HTTP: both ends of it"},
+		{pkg: "flashsale/httppay", layer: 2, own: []string{"flashsale", "flashsale/paywire", "internal/jsonbody"}, why: "an adapter knows its port and a protocol of plain HTTP: both ends of it"},
 		{pkg: "flashsale/simpay", layer: 2, own: []string{root, "flashsale", "flashsale/paywire"}, why: "a provider of payments for tests and demonstrations, behind the same port as a real one"},
 		{pkg: "flashsale/inbox", layer: 2, why: "the readers of events use it in services of their own, and compile nothing else of this module"},
 		{pkg: "flashsale/waitingroom", layer: 2, own: []string{root, "flashsale"}, libs: redis, why: "an adapter knows its port and its driver"},
@@ -116,8 +117,8 @@ func table() []row {
 		{pkg: "roundtrip", layer: 3, own: []string{root}, why: "a limit around an http.RoundTripper needs a Limiter alone"},
 		{pkg: "guard", layer: 3, own: []string{root}, why: "a limit around a function needs a Limiter alone"},
 		{pkg: "flashsale/salehttp/page", layer: 0, why: "a script for browsers, and nothing else"},
-		{pkg: "flashsale/salehttp", layer: 3, own: []string{root, "flashsale", "flashsale/engine", "flashsale/salehttp/page", verdict}, why: "the sale's HTTP for shoppers; it declares Identity and app fills it"},
-		{pkg: "flashsale/saleadmin", layer: 3, own: []string{root, "flashsale", "flashsale/engine", verdict}, why: "the sale's HTTP for operators; it declares Actor and app fills it"},
+		{pkg: "flashsale/salehttp", layer: 3, own: []string{root, "flashsale", "flashsale/engine", "flashsale/salehttp/page", verdict, "internal/jsonbody"}, why: "the sale's HTTP for shoppers; it declares Identity and app fills it"},
+		{pkg: "flashsale/saleadmin", layer: 3, own: []string{root, "flashsale", "flashsale/engine", verdict, "internal/jsonbody"}, why: "the sale's HTTP for operators; it declares Actor and app fills it"},
 		{pkg: "console", layer: 3, own: []string{root, "policy", "flashsale", "source", "history"}, why: "shows and changes what these hold"},
 
 		{pkg: "app", layer: 4, own: []string{anything}, libs: []string{anything}, why: "the composition root: the only package that knows everything"},
