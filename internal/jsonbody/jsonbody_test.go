@@ -71,7 +71,7 @@ func TestDecode(t *testing.T) {
 		if got != nil {
 			got.Err = nil
 		}
-		if !reflect.DeepEqual(got, c.want) {
+		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
 			t.Errorf("%q: got %+v, want %+v", c.body, got, c.want)
 		}
 	}
