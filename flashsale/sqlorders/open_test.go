@@ -39,7 +39,7 @@ func TestBadConfig(t *testing.T) {
 		"no folder of it": {Config{URL: "postgres://u:hush@/db?host=h"}, "postgres://USER:PASSWORD@/DATABASE?host=/PATH"},
 		"two hosts":       {Config{URL: "mysql://u:hush@h:1,g:2/db"}, "several hosts"},
 		"certificate":     {Config{URL: "postgres://u:hush@h/db?sslmode=verify-ca&sslrootcert=/no/such/file"}, "/no/such/file, which cannot be read: no such file"},
-		"of SQLite":       {Config{URL: "sqlite:/tmp/orders.db?mode=ro"}, "takes no parameters"},
+		"of SQLite":       {Config{URL: "sqlite:/tmp/orders.db?mode=ro"}, "sqlite:FILE takes none"},
 		"parameter":       {Config{URL: "mysql://u:hush@h/db?parseTime=true"}, `"parseTime"`},
 		"tls":             {Config{URL: "mysql://u:hush@h/db?tls=maybe"}, `"maybe"`},
 		"sslmode":         {Config{URL: "postgres://u:hush@h/db?sslmode=hush"}, "parameter"},

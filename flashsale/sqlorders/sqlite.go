@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"modernc.org/sqlite"
@@ -17,6 +18,9 @@ import (
 )
 
 const memory = ":memory:"
+
+// sqliteParameter is what other programs would read as a parameter; any other name of a file is one.
+var sqliteParameter = regexp.MustCompile(`\?\w+=`)
 
 // connectSQLite opens a file for this process alone. One connection writes, others read beside it, by a write-ahead log that is
 // synced with every commit.
@@ -28,8 +32,8 @@ func connectSQLite(ctx context.Context, cfg Config, name string) (*Orders, error
 	if name == "" {
 		return nil, invalidf("sqlorders: Config.URL names no file; it is sqlite:FILE, or sqlite::memory:")
 	}
-	if strings.Contains(name, "?") {
-		return nil, invalidf("sqlorders: Config.URL has a ?, and sqlite:FILE takes no parameters: leave it out, with what follows, and out of the name of the file")
+	if sqliteParameter.MatchString(name) {
+		return nil, invalidf("sqlorders: Config.URL has parameters, and sqlite:FILE takes none: leave out the ? and what follows")
 	}
 	path, err := realPath(name)
 	if err != nil {
