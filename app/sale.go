@@ -33,13 +33,14 @@ type SaleConfig struct {
 	// SentinelUsername and SentinelPassword are for the sentinels of Store; by default none.
 	SentinelUsername, SentinelPassword string
 	// Keys sign order tokens: "ID:BASE64,…", the first signs and all verify, 32 random bytes each at least. By default, with SQLite, one
-	// that is made and kept beside its file; other databases need it.
-	Keys string
+	// that is made and kept beside its file; other databases need it. KeysFile is the file that they come from, whose changes are taken up
+	// within seconds; "" for none.
+	Keys, KeysFile string
 	// Pay is PaySimulated, PayNone, or the URL of a payment service.
 	Pay string
 	// PaySecret signs what this process and the payment service send each other; several with commas, all of which are good. The
-	// simulated one needs none.
-	PaySecret string
+	// simulated one needs none. PaySecretFile is as KeysFile.
+	PaySecret, PaySecretFile string
 	// PayReturn is where the payment service sends shoppers back to: {rid} and {order} in it stand for the reservation and the order.
 	// By default the service knows.
 	PayReturn string
@@ -66,7 +67,9 @@ const (
 type sale struct {
 	cfg  SaleConfig
 	log  *slog.Logger
-	keys []flashsale.TokenKey // those that were given
+	keys *flashsale.TokenKeys // those that were given, nil for none
+	// secrets are the files that keys and secrets come from.
+	secrets []*liveSecret
 	// guard tells who somebody is; tickets spends what works once, over all processes that share its store.
 	guard    func() *Guard
 	tickets  func() headgate.Limiter
@@ -119,7 +122,12 @@ func newSale(cfg SaleConfig, log *slog.Logger) (*sale, error) {
 		return nil, usagef("sale: there are no keys for order tokens, which all processes and every restart must have in common; " +
 			"set HEADGATE_SALE_KEYS or HEADGATE_SALE_KEYS_FILE, such as to the output of: echo \"k1:$(openssl rand -base64 32)\"")
 	}
-	s.keys = keys
+	if len(keys) > 0 {
+		if s.keys, err = flashsale.NewTokenKeys(keys...); err != nil {
+			return nil, usagef("sale: HEADGATE_SALE_KEYS: %w", err)
+		}
+	}
+	s.watchSecrets()
 	return s, nil
 }
 
@@ -231,9 +239,23 @@ func (s *sale) reach(ctx context.Context) bool {
 	return true
 }
 
+// watch looks at the files of secrets until ctx ends, or the function that it returns is called.
+func (s *sale) watch(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for _, one := range s.secrets {
+		all.Go(func() { one.run(ctx) })
+	}
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
 // run runs the sale until drained is closed: event streams end when ctx does, so that requests can; who decides and pays goes on until
 // none is left, and gives its leases back. ready is called when shoppers are welcome.
 func (s *sale) run(ctx context.Context, drained <-chan struct{}, ready func()) error {
+	defer s.watch(ctx)()
 	if !s.reach(ctx) {
 		return nil
 	}

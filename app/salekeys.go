@@ -22,6 +22,9 @@ func parseSaleKeys(text string) ([]flashsale.TokenKey, error) {
 		if !ok || err != nil {
 			return nil, fmt.Errorf("key %d is not ID:BASE64, such as the output of: echo \"k1:$(openssl rand -base64 32)\"", len(keys)+1)
 		}
+		if len(raw) >= flashsale.MinKeyBytes && Repetitive(string(raw)) {
+			return nil, fmt.Errorf("key %d repeats a few bytes, so that it can be guessed; give the output of: echo \"k1:$(openssl rand -base64 32)\"", len(keys)+1)
+		}
 		keys = append(keys, flashsale.TokenKey{ID: id, Secret: raw})
 	}
 	if len(keys) == 0 {
@@ -31,11 +34,53 @@ func parseSaleKeys(text string) ([]flashsale.TokenKey, error) {
 	return keys, err
 }
 
+// watchSecrets has the files that keys and secrets come from taken up when they change.
+func (s *sale) watchSecrets() {
+	if s.keys != nil && s.cfg.KeysFile != "" {
+		s.secrets = append(s.secrets, newLiveSecret("HEADGATE_SALE_KEYS_FILE", s.cfg.KeysFile, s.cfg.Keys, s.log, s.replaceKeys))
+	}
+	if s.cfg.Pay != PayNone && s.cfg.PaySecret != "" && s.cfg.PaySecretFile != "" {
+		s.secrets = append(s.secrets, newLiveSecret("HEADGATE_PAY_SECRET_FILE", s.cfg.PaySecretFile, s.cfg.PaySecret, s.log, s.replacePaySecrets))
+	}
+}
+
+// replaceKeys puts other keys of order tokens in force.
+func (s *sale) replaceKeys(text string) ([]any, error) {
+	keys, err := parseSaleKeys(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.keys.Replace(keys...); err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(keys))
+	for i := range keys {
+		ids[i] = keys[i].ID
+	}
+	return []any{"keys", strings.Join(ids, ","), "signs", ids[0]}, nil
+}
+
+// replacePaySecrets puts other secrets of the payment service in force, also with a provider in this process.
+func (s *sale) replacePaySecrets(text string) ([]any, error) {
+	secrets, err := checkedPaySecrets(text)
+	if err != nil {
+		return nil, err
+	}
+	if s.pay != nil {
+		err = s.pay.SetSecrets(secrets...)
+	} else if l := s.live.Load(); l != nil {
+		err = l.till.simulated.SetSecrets(secrets...)
+	} else {
+		err = errors.New("the sale has not begun yet")
+	}
+	return []any{"secrets", len(secrets)}, err
+}
+
 // tokenKeys are the keys that were given, or those beside the file of SQLite, which are made when there are none: so a restart does not
 // take back the tokens that shoppers have. For a database in memory they end with it.
 func (s *sale) tokenKeys() (*flashsale.TokenKeys, error) {
-	if len(s.keys) > 0 {
-		return flashsale.NewTokenKeys(s.keys...)
+	if s.keys != nil {
+		return s.keys, nil
 	}
 	file := s.cfg.sqliteFile()
 	if file == "" {

@@ -13,6 +13,8 @@ type SaleStatus struct {
 	Why     string `json:"why,omitempty"`
 	// Instance names this process among those that run the same sales.
 	Instance string `json:"instance,omitempty"`
+	// Secrets are the files that keys and secrets come from.
+	Secrets []SecretStatus `json:"secrets,omitempty"`
 	// Alarms are those that are on in this process.
 	Alarms []SaleAlarm `json:"alarms,omitempty"`
 }
@@ -31,6 +33,9 @@ func (s *sale) status() *SaleStatus {
 	now := &SaleStatus{DB: s.cfg.shownDB(), Stock: s.cfg.Store.String(), Pay: s.cfg.shownPay()}
 	if s.cfg.Relay != "" {
 		now.Relay = shownRelay(s.cfg.Relay)
+	}
+	for _, one := range s.secrets {
+		now.Secrets = append(now.Secrets, one.status())
 	}
 	l := s.live.Load()
 	if l == nil {

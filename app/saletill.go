@@ -28,15 +28,17 @@ func (c *SaleConfig) checkPay() (*httppay.Client, error) {
 	case c.Pay == "":
 		return nil, usagef("sale: nobody says who takes the money; write --pay with the URL of a payment service, --pay %s, with which no money moves, or --pay %s",
 			PaySimulated, PayNone)
+	case (c.Pay == PaySimulated || c.Pay == PayNone) && c.PayReturn != "":
+		return nil, usagef("sale: --pay-return is for a payment service, and --pay is %s", c.Pay)
+	case c.Pay == PaySimulated && c.PaySecret != "": // a secret that is no good must not pass for one because no money moves yet
+		_, err := checkedPaySecrets(c.PaySecret)
+		return nil, err
 	case c.Pay == PaySimulated, c.Pay == PayNone:
-		if c.PayReturn != "" {
-			return nil, usagef("sale: --pay-return is for a payment service, and --pay is %s", c.Pay)
-		}
 		return nil, nil
 	case !strings.Contains(c.Pay, "://"):
 		return nil, usagef("sale: --pay is neither the URL of a payment service, such as https://pay.example.com/v1, nor %s nor %s", PaySimulated, PayNone)
 	}
-	secrets, err := paySecrets(c.PaySecret)
+	secrets, err := checkedPaySecrets(c.PaySecret)
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +60,23 @@ func paySecrets(text string) (secrets [][]byte, err error) {
 	if len(secrets) == 0 {
 		return nil, usagef("payments: there is no secret to sign with, which the sale and its payment service share; " +
 			"set HEADGATE_PAY_SECRET or HEADGATE_PAY_SECRET_FILE, such as to the output of: openssl rand -base64 32")
+	}
+	return secrets, nil
+}
+
+// checkedPaySecrets reads secrets that nobody can guess.
+func checkedPaySecrets(text string) ([][]byte, error) {
+	secrets, err := paySecrets(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := httppay.CheckSecrets(secrets...); err != nil {
+		return nil, usagef("payments: HEADGATE_PAY_SECRET: %w", err)
+	}
+	for i, secret := range secrets {
+		if Repetitive(string(secret)) {
+			return nil, usagef("payments: HEADGATE_PAY_SECRET: secret %d repeats a few bytes, so that it can be guessed; give the output of: openssl rand -base64 32", i+1)
+		}
 	}
 	return secrets, nil
 }
@@ -88,7 +107,7 @@ func (s *sale) simulate(ctx context.Context, t *till) error {
 	cfg := simpay.Config{URL: PayPath, Deliver: func(ctx context.Context, header http.Header, body []byte) error { return t.webhook(ctx, header, body) }}
 	if s.cfg.PaySecret != "" {
 		var err error
-		if cfg.Secrets, err = paySecrets(s.cfg.PaySecret); err != nil {
+		if cfg.Secrets, err = checkedPaySecrets(s.cfg.PaySecret); err != nil {
 			return err
 		}
 	}

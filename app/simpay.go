@@ -26,13 +26,20 @@ type SimpayConfig struct {
 	URL string
 	// Webhook gets the messages that tell of changes, such as http://127.0.0.1:8080/_headgate/sales/~/webhook; "" for none.
 	Webhook string
-	// Secret is that of SaleConfig.PaySecret.
-	Secret string
+	// Secret is that of SaleConfig.PaySecret, and SecretFile the file that it comes from, whose changes are taken up within seconds; "" for none.
+	Secret, SecretFile string
+	// Parallel is how many webhooks are under way at a time, those of one payment one after the other; default DefaultWebhooks.
+	Parallel int
 	// Behaviour is how shoppers and the network misbehave, each chance 0 to 1 and each time 0 to an hour; the zero value is one at its best.
 	Behaviour simpay.Behaviour
 	// Log gets one line at the start and what goes wrong; nil discards it.
 	Log *slog.Logger
 }
+
+// DefaultWebhooks is the default of SimpayConfig.Parallel.
+const DefaultWebhooks = 16
+
+const maxWebhooks = 1000
 
 // Where things are at a simulated payment service, and how long it waits for whom it tells.
 const (
@@ -76,6 +83,12 @@ func (c *SimpayConfig) check() ([][]byte, error) {
 		}
 	}
 	c.URL = strings.TrimRight(c.URL, "/")
+	if c.Parallel == 0 {
+		c.Parallel = DefaultWebhooks
+	}
+	if c.Parallel < 1 || c.Parallel > maxWebhooks {
+		return nil, usagef("%d webhooks at a time; write --parallel 1 to %d", c.Parallel, maxWebhooks)
+	}
 	b := &c.Behaviour
 	for _, chance := range []float64{
 		b.Capture, b.Fail, b.Capture + b.Fail, b.WrongCapture, b.VoidLater, b.VoidTooLate, b.Undone, b.FailBefore, b.FailAfter, b.Lost, b.Twice, b.Late, b.Reordered, b.Misreport,
@@ -89,7 +102,7 @@ func (c *SimpayConfig) check() ([][]byte, error) {
 			return nil, usagef("a time of %s; write 0s to %s", d, maxSimpayTime)
 		}
 	}
-	return paySecrets(c.Secret)
+	return checkedPaySecrets(c.Secret)
 }
 
 // reachable is an address that this machine reaches a listener by.
@@ -103,6 +116,8 @@ func reachable(a net.Addr) string {
 
 // simpayService is a simulated provider behind HTTP.
 type simpayService struct {
+	secret   *liveSecret // nil if it does not come from a file
+	api      *httppay.Handler
 	provider *simpay.Provider
 	server   *gateway.Server
 	client   *http.Client
@@ -110,20 +125,24 @@ type simpayService struct {
 
 func newSimpayService(cfg SimpayConfig, secrets [][]byte) (*simpayService, error) {
 	s := &simpayService{client: &http.Client{
-		Timeout: simpayTell, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute},
+		Timeout: simpayTell, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: cfg.Parallel, IdleConnTimeout: time.Minute},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	provider := simpay.Config{URL: cfg.URL + simpayPages, Secrets: secrets, Behaviour: cfg.Behaviour}
+	provider := simpay.Config{URL: cfg.URL + simpayPages, Secrets: secrets, Parallel: cfg.Parallel, Behaviour: cfg.Behaviour}
 	if cfg.Webhook != "" {
 		provider.Deliver = told(simpay.Post(s.client, cfg.Webhook), cfg.Log)
 	}
 	s.provider = simpay.New(provider)
-	api, err := httppay.NewHandler(httppay.HandlerConfig{Payments: s.provider, Secrets: secrets, Prefix: simpayAPI, Logger: cfg.Log})
+	if cfg.SecretFile != "" {
+		s.secret = newLiveSecret("HEADGATE_PAY_SECRET_FILE", cfg.SecretFile, cfg.Secret, cfg.Log, s.replaceSecrets)
+	}
+	var err error
+	s.api, err = httppay.NewHandler(httppay.HandlerConfig{Payments: s.provider, Secrets: secrets, Prefix: simpayAPI, Logger: cfg.Log})
 	if err != nil {
 		return nil, &UsageError{fmt.Errorf("HEADGATE_PAY_SECRET: %w", err)}
 	}
 	mux := http.NewServeMux()
-	mux.Handle(simpayAPI+"/", api)
+	mux.Handle(simpayAPI+"/", s.api)
 	mux.Handle(simpayPages, payPagesAt(s.provider, simpayPages, ""))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
 	s.server, err = gateway.NewServer(gateway.ServerConfig{Handler: mux, Logger: cfg.Log, DrainTimeout: simpayDrain})
@@ -141,9 +160,24 @@ func told(deliver simpay.Deliver, log *slog.Logger) simpay.Deliver {
 	}
 }
 
+// replaceSecrets puts other secrets in force for requests and webhooks alike.
+func (s *simpayService) replaceSecrets(text string) ([]any, error) {
+	secrets, err := checkedPaySecrets(text)
+	if err == nil {
+		err = errors.Join(s.api.SetSecrets(secrets...), s.provider.SetSecrets(secrets...))
+	}
+	return []any{"secrets", len(secrets)}, err
+}
+
 func (s *simpayService) run(ctx context.Context, l net.Listener) error {
 	defer s.client.CloseIdleConnections()
 	group, ctx := errgroup.WithContext(ctx)
+	if s.secret != nil {
+		group.Go(func() error {
+			s.secret.run(ctx)
+			return nil
+		})
+	}
 	group.Go(func() error { return s.provider.Run(ctx) })
 	group.Go(func() error {
 		if err := s.server.Run(ctx, l); err != nil && !errors.Is(err, net.ErrClosed) {

@@ -162,6 +162,8 @@ func TestPayRefuses(t *testing.T) {
 		"no secret":      {"https://pay.example.com/v1", "", "", "set HEADGATE_PAY_SECRET"},
 		"commas":         {"https://pay.example.com/v1", " ,\n", "", "set HEADGATE_PAY_SECRET"},
 		"a short secret": {"https://pay.example.com/v1", paySecret + ",hidden", "", "secret 2 for the payment service has 6 bytes"},
+		"simulated":      {PaySimulated, "hidden", "", "secret 1 for the payment service has 6 bytes"},
+		"guessable":      {PaySimulated, strings.Repeat("abc", 20), "", "secret 1 repeats a few bytes"},
 		"plain HTTP":     {"http://pay.example.com/v1", paySecret, "", "for this machine alone"},
 		"a password":     {"https://u:hidden@pay.example.com/v1", paySecret, "", "has a user"},
 		"another scheme": {"ftp://hidden/", paySecret, "", "is no URL"},

@@ -35,7 +35,7 @@ func newServe(std streams) *cobra.Command {
 			"that signs the marks of on_deny: mark comes from HEADGATE_MARK_KEY or HEADGATE_MARK_KEY_FILE.\n" +
 			"With --sale it runs flash sales under /_headgate/sales/, and needs no --upstream. The keys of order tokens come from\n" +
 			"HEADGATE_SALE_KEYS or HEADGATE_SALE_KEYS_FILE, the secret of the payment service from HEADGATE_PAY_SECRET or\n" +
-			"HEADGATE_PAY_SECRET_FILE; --db and --sale-store, which hold passwords, can be files too: HEADGATE_DB_FILE,\n" +
+			"HEADGATE_PAY_SECRET_FILE; such a file is taken up when it changes. --db and --sale-store, which hold passwords, can be files too: HEADGATE_DB_FILE,\n" +
 			"HEADGATE_SALE_STORE_FILE.",
 		Example: "  headgate serve --policy examples/shop/policy.yaml --upstream http://127.0.0.1:9000\n" +
 			"  headgate serve --policy policy.yaml --upstream http://app:9000 --store redis://redis:6379 --listen :80\n" +
@@ -128,6 +128,8 @@ func adminToken() (string, error) {
 	case err != nil || token == "":
 	case len(token) < minAdminToken:
 		err = usagef("HEADGATE_ADMIN_TOKEN is so short that it can be guessed; write at least %d bytes, such as of: openssl rand -hex 32", minAdminToken)
+	case app.Repetitive(token):
+		err = usagef("HEADGATE_ADMIN_TOKEN repeats a few bytes, so that it can be guessed; write one such as of: openssl rand -hex 32")
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		err = usagef("HEADGATE_ADMIN_TOKEN cannot be sent in a header: it has a space, a line's end or something else beyond plain ASCII characters")
 	}
@@ -138,6 +140,9 @@ func markKey() ([]byte, error) {
 	key, err := secretFromEnv("HEADGATE_MARK_KEY")
 	if err == nil && key != "" && len(key) < minMarkKey {
 		err = usagef("HEADGATE_MARK_KEY is too short to sign with; write at least %d bytes, such as of: openssl rand -hex 32", minMarkKey)
+	}
+	if err == nil && key != "" && app.Repetitive(key) {
+		err = usagef("HEADGATE_MARK_KEY repeats a few bytes, so that it can be guessed; write one such as of: openssl rand -hex 32")
 	}
 	return []byte(key), err
 }

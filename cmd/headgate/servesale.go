@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+
 	"github.com/spf13/pflag"
 
 	"github.com/headgate-io/headgate/app"
@@ -71,6 +73,7 @@ func (f *saleFlags) config(limits app.StoreConfig) (*app.SaleConfig, error) {
 	if c.PaySecret, err = secretFromEnv("HEADGATE_PAY_SECRET"); err != nil {
 		return nil, err
 	}
+	c.KeysFile, c.PaySecretFile = os.Getenv("HEADGATE_SALE_KEYS_FILE"), os.Getenv("HEADGATE_PAY_SECRET_FILE")
 	c.Namespace, c.SentinelUsername, c.SentinelPassword = limits.Namespace, limits.SentinelUsername, limits.SentinelPassword
 	return &c, nil
 }

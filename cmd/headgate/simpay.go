@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,8 +24,10 @@ func newSimpay(std streams) *cobra.Command {
 		Use:   "simpay",
 		Short: "Simulate a payment service, for trying a sale out",
 		Long: "Simpay is a payment service with which no money moves. It speaks the protocol of docs/payments.md, has a page on which a\n" +
-			"person pays, and sends signed webhooks; by its flags it is as bad as a real one. It keeps everything in memory.\n" +
-			"The secret that it shares with headgate serve comes from HEADGATE_PAY_SECRET or HEADGATE_PAY_SECRET_FILE.",
+			"person pays, and sends signed webhooks; by its flags it is as bad as a real one. It keeps everything in memory, and\n" +
+			"forgets all of it when it ends: the next one knows no payment of before, so end it only with the sale that it pays for.\n" +
+			"The secret that it shares with headgate serve comes from HEADGATE_PAY_SECRET, or from the file that\n" +
+			"HEADGATE_PAY_SECRET_FILE names, which is taken up when it changes.",
 		Example: "  export HEADGATE_PAY_SECRET=$(openssl rand -base64 32)\n" +
 			"  headgate simpay --webhook http://127.0.0.1:8080/_headgate/sales/~/webhook &\n" +
 			"  headgate serve --policy examples/sale/policy.yaml --sale --db sqlite:sale.db --pay http://127.0.0.1:9400/v1\n" +
@@ -36,6 +39,7 @@ func newSimpay(std streams) *cobra.Command {
 	flags.StringVar(&f.Listen, "listen", "127.0.0.1:9400", "its address")
 	flags.StringVar(&f.URL, "url", "", "what shoppers' browsers reach it by (default http:// and the address)")
 	flags.StringVar(&f.Webhook, "webhook", "", "where messages go, such as http://127.0.0.1:8080/_headgate/sales/~/webhook (default nowhere)")
+	flags.IntVar(&f.Parallel, "parallel", app.DefaultWebhooks, "messages under way at a time, those of one payment one after the other")
 	f.behave(flags)
 	flags.StringVar(&f.format, "log-format", "text", "text or json")
 	flags.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
@@ -69,5 +73,6 @@ func (f *simpayFlags) run(ctx context.Context, std streams) error {
 	if f.Secret, err = secretFromEnv("HEADGATE_PAY_SECRET"); err != nil {
 		return err
 	}
+	f.SecretFile = os.Getenv("HEADGATE_PAY_SECRET_FILE")
 	return app.Simpay(untilSignal(ctx), f.SimpayConfig)
 }

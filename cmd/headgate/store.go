@@ -2,10 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"strings"
 
 	"github.com/headgate-io/headgate/app"
 )
@@ -32,35 +29,9 @@ func secretFromEnv(name string) (string, error) {
 	case file == "":
 		return value, nil
 	}
-	text, err := readSecret(file)
+	text, err := app.ReadSecret(file)
 	if err != nil {
 		return "", usagef("the file that %s_FILE names cannot be used: %w", name, err)
 	}
 	return text, nil
-}
-
-// maxSecret is the longest secret that a file can hold, in bytes.
-const maxSecret = 4096
-
-// readSecret reads a secret from a file. One that is empty is none: what asks for it must not go on without.
-func readSecret(file string) (string, error) {
-	f, err := os.Open(file)
-	var text []byte
-	if err == nil {
-		defer f.Close()
-		text, err = io.ReadAll(io.LimitReader(f, maxSecret+1))
-	}
-	var path *os.PathError
-	secret := strings.TrimSpace(string(text))
-	switch {
-	case errors.As(err, &path):
-		return "", path.Err
-	case err != nil:
-		return "", err
-	case secret == "":
-		return "", errors.New("it is empty")
-	case len(text) > maxSecret:
-		return "", fmt.Errorf("it has more than %d bytes", maxSecret)
-	}
-	return secret, nil
 }

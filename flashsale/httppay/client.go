@@ -61,14 +61,19 @@ func newTransport(conns int) *http.Transport {
 
 // SetSecrets changes the secrets. To rotate, have old and new in use together, on both sides, for a while.
 func (c *Client) SetSecrets(secrets ...[]byte) error {
-	if err := checkSecrets(secrets); err != nil {
+	return setSecrets(&c.secrets, secrets)
+}
+
+// setSecrets puts secrets in use, copies of them.
+func setSecrets(in *atomic.Pointer[[][]byte], secrets [][]byte) error {
+	if err := CheckSecrets(secrets...); err != nil {
 		return err
 	}
 	own := make([][]byte, len(secrets))
 	for i, s := range secrets {
 		own[i] = append([]byte(nil), s...)
 	}
-	c.secrets.Store(&own)
+	in.Store(&own)
 	return nil
 }
 

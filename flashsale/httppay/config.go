@@ -87,7 +87,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func checkSecrets(secrets [][]byte) error {
+// CheckSecrets says what is wrong with secrets, without quoting them: their number, or the length of one.
+func CheckSecrets(secrets ...[]byte) error {
 	if len(secrets) == 0 || len(secrets) > MaxSecrets {
 		return invalidf("%d secrets for the payment service; give 1 to %d", len(secrets), MaxSecrets)
 	}

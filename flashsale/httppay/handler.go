@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
@@ -40,17 +41,15 @@ type HandlerConfig struct {
 // Handler is the side of the payment service. It is safe for concurrent use. Nothing but its document is answered to who has not
 // signed. The server around it bounds the time that a client takes for its request.
 type Handler struct {
-	cfg   HandlerConfig
-	turns chan struct{}
+	cfg     HandlerConfig
+	turns   chan struct{}
+	secrets atomic.Pointer[[][]byte]
 }
 
 // NewHandler returns a handler, or says what is wrong with its Config.
 func NewHandler(cfg HandlerConfig) (*Handler, error) {
 	if cfg.Payments == nil {
 		return nil, invalidf("a payment service without payments: HandlerConfig.Payments is nil")
-	}
-	if err := checkSecrets(cfg.Secrets); err != nil {
-		return nil, err
 	}
 	if cfg.Prefix != "" && (!strings.HasPrefix(cfg.Prefix, "/") || strings.HasSuffix(cfg.Prefix, "/")) {
 		return nil, invalidf("the prefix of a payment service begins with a slash and does not end with one")
@@ -67,8 +66,15 @@ func NewHandler(cfg HandlerConfig) (*Handler, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Handler{cfg: cfg, turns: make(chan struct{}, cfg.MaxRequests)}, nil
+	h := &Handler{cfg: cfg, turns: make(chan struct{}, cfg.MaxRequests)}
+	if err := h.SetSecrets(cfg.Secrets...); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
+
+// SetSecrets changes the secrets that verify requests. To rotate, have old and new in use together, on both sides, for a while.
+func (h *Handler) SetSecrets(secrets ...[]byte) error { return setSecrets(&h.secrets, secrets) }
 
 // ServeHTTP answers a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +125,7 @@ func (a *answer) verify() bool {
 		return false
 	}
 	a.text = text
-	v := paywire.Verifier{Secrets: a.h.cfg.Secrets, Tolerance: a.h.cfg.Tolerance, Now: a.h.cfg.Now()}
+	v := paywire.Verifier{Secrets: *a.h.secrets.Load(), Tolerance: a.h.cfg.Tolerance, Now: a.h.cfg.Now()}
 	if err := v.VerifyRequest(a.r.Header, &paywire.Request{Method: a.r.Method, Target: a.r.RequestURI, Body: text}); err != nil {
 		a.problem(flashsale.CodeInvalidSignature, err.Error())
 		return false

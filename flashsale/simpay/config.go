@@ -23,6 +23,8 @@ type Config struct {
 	Tolerance time.Duration
 	// Deliver gets the webhooks. Default: there are none.
 	Deliver Deliver
+	// Parallel is how many webhooks Run sends at a time, of different payments. Default 1: one after the other.
+	Parallel int
 	// Attempts is how often a webhook is sent at most until the receiver takes it. Default 8. RetryAfter is the wait after the
 	// first failure; it doubles with each, up to an hour. Default 5 s.
 	Attempts   int
@@ -104,6 +106,7 @@ func (c Config) withDefaults() Config {
 	positive(&c.RetryAfter, 5*time.Second)
 	positive(&c.Keep, 24*time.Hour)
 	positive(&c.Attempts, 8)
+	positive(&c.Parallel, 1)
 	positive(&c.MaxPayments, 1_000_000)
 	positive(&c.MaxWebhooks, 100_000)
 	return c

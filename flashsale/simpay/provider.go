@@ -23,7 +23,8 @@ type Provider struct {
 	payments map[string]*payment
 	changes  changes
 	agenda   agenda
-	waiting  int // webhooks in the agenda
+	waiting  int // webhooks in the agenda, and those that are due and not sent
+	outbox   outbox
 	secrets  [][]byte
 	outage   Outage
 	stats    Stats
@@ -43,6 +44,9 @@ type payment struct {
 	createdAt, changeAt time.Time
 	change              int64 // its latest number in changes
 	withheld            *delivery
+	// sending tells that Run is sending a webhook of it; behind are those that wait for that.
+	sending bool
+	behind  []*delivery
 }
 
 // Outage is a way of not being there.

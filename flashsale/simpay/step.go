@@ -53,6 +53,11 @@ func (p *Provider) push(t *task) {
 	p.agenda.seq++
 	t.seq = p.agenda.seq
 	heap.Push(&p.agenda, t)
+	p.rouse()
+}
+
+// rouse has Run look again.
+func (p *Provider) rouse() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -75,11 +80,15 @@ func (p *Provider) Step(ctx context.Context) (did int, next time.Time) {
 	return did, time.Time{}
 }
 
-// take removes the next task that is due, and makes it happen if it is a change. Otherwise it tells when the next one is due.
+// take is next, for one that has not locked.
 func (p *Provider) take() (*task, time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.cfg.Now()
+	return p.next(p.cfg.Now())
+}
+
+// next removes the next task that is due, and makes it happen if it is a change. Otherwise it tells when the next one is due.
+func (p *Provider) next(now time.Time) (*task, time.Time) {
 	for p.agenda.Len() > 0 {
 		if first := p.agenda.tasks[0]; first.at.After(now) {
 			return nil, first.at
@@ -99,24 +108,4 @@ func (p *Provider) take() (*task, time.Time) {
 		}
 	}
 	return nil, time.Time{}
-}
-
-// Run calls Step as time passes, until the context ends.
-func (p *Provider) Run(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		case <-p.wake:
-		}
-		_, next := p.Step(ctx)
-		if next.IsZero() {
-			timer.Stop()
-			continue
-		}
-		timer.Reset(max(time.Millisecond, next.Sub(p.cfg.Now())))
-	}
 }

@@ -16,6 +16,7 @@ const maxRetry = time.Hour
 
 // delivery is a webhook on its way.
 type delivery struct {
+	pay      *payment
 	body     []byte
 	attempts int
 	gone     bool // it was sent, or given up
@@ -35,7 +36,7 @@ func (p *Provider) tell(pay *payment, now time.Time) {
 		return
 	}
 	b := &p.cfg.Behaviour
-	d := &delivery{body: p.message(pay)}
+	d := &delivery{pay: pay, body: p.message(pay)}
 	if p.roll(b.Lost) {
 		p.stats.Lost++
 		return
@@ -56,7 +57,7 @@ func (p *Provider) tell(pay *payment, now time.Time) {
 		p.send(before, at) // after this one: what is equally due goes in the order of the calls
 	}
 	if p.roll(b.Twice) {
-		p.send(&delivery{body: d.body}, at.Add(b.Webhook.pick(p.rng)))
+		p.send(&delivery{pay: pay, body: d.body}, at.Add(b.Webhook.pick(p.rng)))
 	}
 }
 
