@@ -85,6 +85,9 @@ func (e *Engine) reserve(ctx context.Context, r *ReserveRequest) (ReserveAnswer,
 		return ReserveAnswer{}, errorf(flashsale.CodeInvalidQuantity, "%s: a quantity of %d; give 1 to %d", r.Key, r.Quantity, limit)
 	}
 	ask := flashsale.Ask{RID: token.RID, User: r.User, Quantity: r.Quantity, OnlyKnown: !e.cfg.Now().Before(token.ExpiresAt)}
+	if status := e.shut(ctx, s); status != "" {
+		return e.reserveShut(ctx, r.Key, &ask, status)
+	}
 	if m := e.soldOut.get(r.Key); m != nil {
 		v, err := e.recall(ctx, m, s.Epoch, &ask)
 		if err != nil || v != askStock {
@@ -92,6 +95,36 @@ func (e *Engine) reserve(ctx context.Context, r *ReserveRequest) (ReserveAnswer,
 		}
 	}
 	return e.reserveIn(ctx, r.Key, &ask)
+}
+
+// shut is the status of a sku that SQL says is not open, "" if it is open or SQL does not answer now. The Stock says so too, but for one
+// that has lost it in a failover: until the watcher sees that, a sale that was paused or is over would go on there.
+func (e *Engine) shut(ctx context.Context, s *flashsale.SKUState) flashsale.Status {
+	if s.Settings.Status == flashsale.Open {
+		return ""
+	}
+	s, err := e.skus.recent(ctx, s.Key)
+	if err != nil || s.Settings.Status == flashsale.Open {
+		return ""
+	}
+	return s.Settings.Status
+}
+
+// reserveShut answers a call for what is not open: what is known is answered as it was.
+func (e *Engine) reserveShut(ctx context.Context, key flashsale.Key, ask *flashsale.Ask, status flashsale.Status) (ReserveAnswer, error) {
+	if ask.OnlyKnown {
+		return e.reserveIn(ctx, key, ask)
+	}
+	ask.OnlyKnown = true
+	ask.Body = flashsale.BodyHash(key, ask.User, ask.Quantity)
+	a, err := e.take(ctx, key, ask)
+	switch {
+	case err != nil:
+		return faulty(err), err
+	case a.Code == flashsale.CodeTokenExpired:
+		return ReserveAnswer{Detail: string(status)}, notOpen(key, string(status))
+	}
+	return e.answerOf(ctx, key, ask, &a)
 }
 
 // reserveIn asks the Stock.

@@ -51,15 +51,21 @@ func (c *skuCache) get(ctx context.Context, key flashsale.Key) (*flashsale.SKUSt
 	return c.read(ctx, key)
 }
 
-// fresh is get, of so short ago that its status can be told to shoppers, if SQL answers.
-func (c *skuCache) fresh(ctx context.Context, key flashsale.Key) (*flashsale.SKUState, error) {
-	known, ok := c.look(key)
-	if ok && time.Since(known.at) < known.good() {
+// recent is get, of so short ago that its status can be told to shoppers.
+func (c *skuCache) recent(ctx context.Context, key flashsale.Key) (*flashsale.SKUState, error) {
+	if known, ok := c.look(key); ok && time.Since(known.at) < known.good() {
 		return known.state, nil
 	}
-	s, err := c.read(ctx, key)
-	if err != nil && ok && !isUnknown(err) {
-		return known.state, nil
+	return c.read(ctx, key)
+}
+
+// fresh is recent, if SQL answers.
+func (c *skuCache) fresh(ctx context.Context, key flashsale.Key) (*flashsale.SKUState, error) {
+	s, err := c.recent(ctx, key)
+	if err != nil && !isUnknown(err) {
+		if known, ok := c.look(key); ok {
+			return known.state, nil
+		}
 	}
 	return s, err
 }
