@@ -122,6 +122,11 @@ type PaymentBook interface {
 	// PaidSince pages, by change, through reservations that any table says are paid: confirmed, or with a paid order, or settled as
 	// sold, or with a payment applied to them. The third side of the match.
 	PaidSince(ctx context.Context, since time.Time, cursor string, limit int) (page []Paid, next string, err error)
+	// MatchSince is when the last match began that came to its end (see Matched), so that the next has to look at what has changed since;
+	// before there is one, when the oldest sale was created, or now.
+	MatchSince(ctx context.Context) (time.Time, error)
+	// Matched notes that a match that began at this time has come to its end.
+	Matched(ctx context.Context, began time.Time) error
 }
 
 // Paid is a reservation as each of the tables has it that say what was paid.

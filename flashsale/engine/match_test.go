@@ -238,3 +238,40 @@ func TestMatchNamesNoMoreThanItsBound(t *testing.T) {
 		t.Fatalf("%d and %d", len(m.report.Differences), m.report.Omitted)
 	}
 }
+
+// TestMatchGoesBackToTheLastOne: after an outage of days what the provider has captured meanwhile is found, of a payment that had failed and
+// that nobody asks for any more. A match that fails is none: the next looks as far back.
+func TestMatchGoesBackToTheLastOne(t *testing.T) {
+	c := openTill(t, tillPlan{total: 5})
+	rid := c.reserve("ann", 1)
+	intent := c.begin(rid, "ann")
+	c.must(c.bank.Pay(intent, flashsale.PayFailed))
+	c.pass(0)
+	c.did(c.e.matchJob(t.Context()))
+	c.deaf = true
+	c.pass(time.Hour)
+	c.must(c.bank.Capture(intent, tillPrice, "EUR"))
+	c.pass(5 * 24 * time.Hour)
+	c.start()
+	c.gate.Before = func(_ context.Context, call string) error {
+		if call == "orders.PaidSince" {
+			return errorf(flashsale.CodeUnavailable, "SQL does not answer")
+		}
+		return nil
+	}
+	for range 2 {
+		_, err := c.e.matchJob(t.Context())
+		wantCode(t, "a match that fails", err, flashsale.CodeUnavailable)
+	}
+	c.gate.Before = nil
+	since, err := c.sql.MatchSince(t.Context())
+	c.must(err)
+	if ago := c.now.Sub(since); ago < 5*24*time.Hour {
+		t.Errorf("a match that failed counts as one: the last was %s ago", ago)
+	}
+	c.did(c.e.matchJob(t.Context()))
+	c.paid(intent, flashsale.PaymentCaptured, rid)
+	if since, err := c.sql.MatchSince(t.Context()); err != nil || !since.Equal(c.now) {
+		t.Errorf("the next looks back to %s, and it is %s: %v", since, c.now, err)
+	}
+}

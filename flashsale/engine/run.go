@@ -33,25 +33,26 @@ func (e *Engine) jobs() []job {
 		{name: "reconcile", every: every.Reconcile, once: e.ReconcileOnce},
 	}
 	if e.payments != nil {
-		jobs = append(jobs, job{name: "poll", every: every.Poll, once: e.PollOnce}, job{name: "match", every: every.Match, once: e.matchJob()})
+		jobs = append(jobs, job{name: "poll", every: every.Poll, once: e.PollOnce}, job{name: "match", every: every.Match, once: e.matchJob})
 	}
 	return jobs
 }
 
-// firstMatch is how far back the first match of an instance looks.
-const firstMatch = 24 * time.Hour
-
-// matchJob matches what has changed since the last match that came to its end.
-func (e *Engine) matchJob() func(ctx context.Context) (int, error) {
-	since := e.cfg.Now().Add(-firstMatch)
-	return func(ctx context.Context) (int, error) {
-		began := e.cfg.Now()
-		report, err := e.MatchOnce(ctx, since)
-		if err == nil {
-			since = began
-		}
-		return report.Repaired, err
+// matchJob matches what has changed since the last match that came to its end, whoever made it and however long ago.
+func (e *Engine) matchJob(ctx context.Context) (int, error) {
+	since, err := e.orders.MatchSince(ctx)
+	if err != nil {
+		return 0, err
 	}
+	began, err := e.orders.Now(ctx) // by the clock that times of payments are of
+	if err != nil {
+		return 0, err
+	}
+	report, err := e.MatchOnce(ctx, since)
+	if err == nil {
+		err = e.orders.Matched(ctx, began)
+	}
+	return report.Repaired, err
 }
 
 // Run starts the consumers, and the jobs that this instance gets the leases of, and returns when the context has ended and all of

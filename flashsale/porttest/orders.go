@@ -250,6 +250,20 @@ func (g *Orders) PaidSince(ctx context.Context, since time.Time, cursor string, 
 	return r0, r1, err
 }
 
+// MatchSince asks the gate before and after.
+func (g *Orders) MatchSince(ctx context.Context) (r0 time.Time, err error) {
+	err = g.gate.pass(ctx, "orders.MatchSince", func() (err error) {
+		r0, err = g.inner.MatchSince(ctx)
+		return err
+	})
+	return r0, err
+}
+
+// Matched asks the gate before and after.
+func (g *Orders) Matched(ctx context.Context, began time.Time) error {
+	return g.gate.pass(ctx, "orders.Matched", func() error { return g.inner.Matched(ctx, began) })
+}
+
 // Unsent asks the gate before and after.
 func (g *Orders) Unsent(ctx context.Context, lane flashsale.Lane, age time.Duration, after int64, limit int) (r0 []flashsale.Event, err error) {
 	err = g.gate.pass(ctx, "orders.Unsent", func() (err error) {

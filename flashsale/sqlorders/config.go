@@ -82,6 +82,7 @@ type Orders struct {
 	closed  atomic.Bool
 	// pruned is the id up to which PruneOutbox has looked.
 	pruned atomic.Int64
+	leases *sightings
 }
 
 var _ flashsale.Orders = (*Orders)(nil)
@@ -98,6 +99,7 @@ func Open(ctx context.Context, cfg Config) (*Orders, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.leases = newSightings(cfg.Now)
 	if err := o.prepare(ctx); err != nil {
 		_ = o.Close() // the first error says more
 		return nil, err

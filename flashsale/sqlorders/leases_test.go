@@ -81,6 +81,53 @@ func TestLease(t *testing.T) {
 	})
 }
 
+// TestLeaseWhenTheClockIsSetBack: a lease that nobody renews ends for those who have watched it for as long as it lasts, whatever the
+// clock of the database says; one that is renewed does not, and neither does one of which nobody knows how long it lasts.
+func TestLeaseWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	const ttl = 5 * time.Second
+	type step struct {
+		after  time.Duration // by the clock of those who ask; that of the database stands still
+		holder string
+		fence  int64
+		held   bool
+	}
+	cases := map[string][]step{
+		"its holder is dead": {{time.Second, "b", 1, false}, {ttl - time.Microsecond, "b", 1, false}, {time.Microsecond, "b", 2, true}, {time.Hour, "b", 2, true}},
+		"it is renewed": {
+			{time.Second, "b", 1, false}, {ttl - time.Second, "a", 1, true}, {time.Second, "b", 1, false}, {ttl - time.Microsecond, "b", 1, false}, {time.Microsecond, "b", 2, true},
+		},
+		"its holder comes back": {{time.Second, "b", 1, false}, {2 * ttl, "a", 1, true}, {0, "b", 1, false}},
+		"another was quicker":   {{time.Second, "b", 1, false}, {ttl, "b", 2, true}, {0, "c", 2, false}, {ttl - time.Microsecond, "c", 2, false}, {time.Microsecond, "c", 3, true}},
+	}
+	eachDBAt(t, func(t *testing.T, o *Orders, clock *handClock) {
+		watch := newHandClock()
+		o.leases = newSightings(watch.now)
+		lease := func(name string, s step) {
+			t.Helper()
+			watch.advance(s.after)
+			clock.advance(time.Microsecond)
+			fence, held, err := o.Lease(t.Context(), name, s.holder, ttl)
+			noError(t, "Lease", err)
+			if fence != s.fence || held != s.held {
+				t.Fatalf("%s, %q: got fence %d, held %v; want %d, %v", name, s.holder, fence, held, s.fence, s.held)
+			}
+		}
+		for name, steps := range cases {
+			lease(name, step{0, "a", 1, true})
+			clock.advance(-time.Hour)
+			for _, s := range steps {
+				lease(name, s)
+			}
+		}
+		lease("of an older program", step{0, "a", 1, true})
+		mustExec(t, o, "UPDATE lease SET life = 0 WHERE name = 'of an older program'")
+		clock.advance(-time.Hour)
+		lease("of an older program", step{0, "b", 1, false})
+		lease("of an older program", step{time.Hour, "b", 1, false})
+	})
+}
+
 func TestLeaseUnderContention(t *testing.T) {
 	t.Parallel()
 	eachDB(t, func(t *testing.T, o *Orders) {

@@ -31,8 +31,9 @@ var aRow = map[string]map[string]any{
 		"rid": "r", "version": 1, "sale": "sale", "sku": "sku", "user_id": []byte("u"), "quantity": 1, "state": 2, "reason": "", "order_id": "", "amount": 0,
 		"currency": "CNY", "stock_sent": 0, "relay_sent": 0, "at": 1,
 	},
-	"inbox": {"consumer": "c", "message_id": "r:1", "at": 1},
-	"lease": {"name": "l", "holder": "h", "fence": 1, "until_at": 1},
+	"inbox":    {"consumer": "c", "message_id": "r:1", "at": 1},
+	"lease":    {"name": "l", "holder": "h", "fence": 1, "until_at": 1},
+	"progress": {"name": "p", "at": 1},
 }
 
 type override map[string]any
