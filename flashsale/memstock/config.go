@@ -11,6 +11,7 @@ const (
 	DefaultMaxKeys         = 10_000
 	DefaultMaxReservations = 2_000_000
 	DefaultMaxDead         = 10_000
+	DefaultMaxRefusalBytes = 16 << 20
 )
 
 // Config says how a Stock works. The zero value is fine.
@@ -28,6 +29,8 @@ type Config struct {
 	// MaxDead is how many dead letters a sku keeps; one more drops the oldest, whose reservation stays pending until the sweeper
 	// ends it. Default DefaultMaxDead.
 	MaxDead int
+	// MaxRefusalBytes is how much memory the log of refusals may take: the oldest give way. Default DefaultMaxRefusalBytes.
+	MaxRefusalBytes int
 }
 
 func (c Config) withDefaults() Config {
@@ -40,7 +43,7 @@ func (c Config) withDefaults() Config {
 	for _, f := range [...]struct {
 		value    *int
 		fallback int
-	}{{&c.MaxKeys, DefaultMaxKeys}, {&c.MaxReservations, DefaultMaxReservations}, {&c.MaxDead, DefaultMaxDead}} {
+	}{{&c.MaxKeys, DefaultMaxKeys}, {&c.MaxReservations, DefaultMaxReservations}, {&c.MaxDead, DefaultMaxDead}, {&c.MaxRefusalBytes, DefaultMaxRefusalBytes}} {
 		if *f.value <= 0 {
 			*f.value = f.fallback
 		}

@@ -21,6 +21,7 @@ type Stock struct {
 	skus         *xsync.Map[flashsale.Key, *sku]
 	reservations atomic.Int64 // of all skus and epochs
 	closed       atomic.Bool
+	refusals     refusalLog
 }
 
 var (
@@ -41,6 +42,7 @@ func New(cfg Config) *Stock {
 func (s *Stock) Close() error {
 	if s.closed.CompareAndSwap(false, true) {
 		s.skus.Clear()
+		s.refusals.clear()
 	}
 	return nil
 }

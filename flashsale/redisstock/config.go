@@ -49,6 +49,8 @@ type Config struct {
 	// MaxDead is how many dead letters a sku keeps; one more drops the oldest, whose reservation stays pending until the sweeper
 	// ends it. Default 10,000.
 	MaxDead int
+	// MaxRefusalBytes is how much memory the log of refusals may take: the oldest give way. Default 64 MiB.
+	MaxRefusalBytes int64
 
 	// Now, if set, is the clock, for tests. Default: that of Redis, read inside each script.
 	Now func() time.Time
@@ -68,6 +70,7 @@ func (c Config) withDefaults() Config {
 	c.MaxQueue = orDefault(c.MaxQueue, 16384)
 	c.MaxCalls = orDefault(c.MaxCalls, 64)
 	c.MaxDead = orDefault(c.MaxDead, 10_000)
+	c.MaxRefusalBytes = orDefault(c.MaxRefusalBytes, 64<<20)
 	return c
 }
 
@@ -93,6 +96,8 @@ func (c *Config) validate() error {
 		return configErrorf("a batch of %d reserve calls is outside 1 to %d", c.MaxBatch, maxBatch)
 	case c.MaxInFlight < 1 || c.MaxQueue < 1 || c.MaxCalls < 1 || c.MaxDead < 1:
 		return configErrorf("MaxInFlight %d, MaxQueue %d, MaxCalls %d and MaxDead %d: at least 1 each is needed", c.MaxInFlight, c.MaxQueue, c.MaxCalls, c.MaxDead)
+	case c.MaxRefusalBytes < 1 || c.MaxRefusalBytes > maxNumber:
+		return configErrorf("MaxRefusalBytes %d: at least 1 is needed", c.MaxRefusalBytes)
 	case c.Cluster && c.Master != "":
 		return configErrorf("both Cluster and Master (Sentinel) are set; choose one")
 	case c.DB < 0 || (c.Cluster && c.DB != 0):

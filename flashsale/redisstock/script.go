@@ -51,11 +51,15 @@ var (
 	dropLua string
 	//go:embed lua/remove.lua
 	removeLua string
+	//go:embed lua/refuse.lua
+	refuseLua string
+	//go:embed lua/refused.lua
+	refusedLua string
 )
 
 // scripts are what Redis runs: sent by their SHA-1, and whole when Redis does not know them.
 type scripts struct {
-	reserve, apply, adjust, configure, find, entries, due, forget, lull, view, pull, bury, dead, revive, point, load, drain, drop, remove *rueidis.Lua
+	reserve, apply, adjust, configure, find, entries, due, forget, lull, view, pull, bury, dead, revive, point, load, drain, drop, remove, refuse, refused *rueidis.Lua
 }
 
 func newScripts() scripts {
@@ -67,6 +71,6 @@ func newScripts() scripts {
 		find: plain(findLua), entries: plain(entriesLua), due: plain(dueLua), forget: plain(forgetLua), lull: plain(lullLua), view: plain(viewLua),
 		pull: paced(pullLua), bury: paced(buryLua), dead: plain(deadLua), revive: plain(reviveLua),
 		point: script(pointLua), load: paced(loadLua), drain: plain(drainLua), drop: plain(dropLua),
-		remove: script(removeLua),
+		remove: script(removeLua), refuse: script(refuseLua), refused: script(refusedLua),
 	}
 }
