@@ -56,6 +56,8 @@ func newSaleListener(t *testing.T) *saleListener {
 		Stock: l.stock, Orders: l.orders, Payments: l.bank, Keys: keys, Now: now, Instance: "one", Rand: rand.NewChaCha8([32]byte{}),
 	})
 	l.must(err)
+	_, err = l.engine.WriteRefusalsOnce(t.Context()) // as it does when it begins to run
+	l.must(err)
 	h, err := saleadmin.New(saleadmin.Config{Sales: l.engine, Now: now, Actor: func(r *http.Request) (saleadmin.Actor, bool) {
 		for role := saleadmin.Viewer; role <= saleadmin.Admin; role++ {
 			if r.Header.Get("Authorization") == "Bearer "+saleToken(role) {

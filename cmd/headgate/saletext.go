@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -183,22 +184,39 @@ func (p page) story(s *saleadmin.Story) {
 		p.reservation(&s.Reservations[i])
 	}
 	p.line("")
-	since := s.Refusals.Since.Format(time.RFC3339)
-	if len(s.Refusals.Of) == 0 {
-		p.line("instance %s has refused nothing to this shopper since %s; other instances have memories of their own", cell(s.Refusals.Instance), since)
-		return
+	p.refusals(&s.Refusals)
+}
+
+func (p page) refusals(r *saleadmin.Refusals) {
+	who := "as all instances know it"
+	if !r.Fleet {
+		who = "as instance " + cell(r.Instance) + " remembers it"
 	}
-	var rows [][]string
-	for i := range s.Refusals.Of {
-		r := &s.Refusals.Of[i]
-		reason := r.Code
-		if r.Detail != "" {
-			reason += " (" + r.Detail + ")"
+	since := r.Since.Format(time.RFC3339)
+	if len(r.Of) == 0 {
+		p.line("nothing was refused to this shopper since %s, %s", since, who)
+	} else {
+		var rows [][]string
+		for i := range r.Of {
+			one := &r.Of[i]
+			rows = append(rows, []string{
+				cmp.Or(one.SKU, "-"), refusalReason(one), num(one.Count), one.First.Format(time.RFC3339), one.Last.Format(time.RFC3339), refusalWords(one),
+			})
 		}
-		rows = append(rows, []string{r.SKU, reason, num(r.Count), r.First.Format(time.RFC3339), r.Last.Format(time.RFC3339), refusalWords(r)})
+		p.table([]string{"SKU", "REFUSED", "TIMES", "FIRST", "LAST", "WHICH MEANS"}, rows)
+		p.line("complete since %s, %s", since, who)
 	}
-	p.table([]string{"SKU", "REFUSED", "TIMES", "FIRST", "LAST", "WHICH MEANS"}, rows)
-	p.line("as instance %s remembers it since %s; other instances have memories of their own", cell(s.Refusals.Instance), since)
+	for _, why := range r.Missing {
+		p.line("some may be missing: %s", cell(why))
+	}
+}
+
+// refusalReason is the code of a refusal, with what says more of it.
+func refusalReason(r *saleadmin.Refusal) string {
+	if r.Detail == "" {
+		return cell(r.Code)
+	}
+	return cell(r.Code + " (" + r.Detail + ")")
 }
 
 func (p page) reservation(r *saleadmin.Reservation) {
@@ -223,6 +241,9 @@ func (p page) reservation(r *saleadmin.Reservation) {
 
 // refusalWords says for people what a code means.
 func refusalWords(r *saleadmin.Refusal) string {
+	if r.Rule != "" {
+		return cell(turnedAwayWords(r))
+	}
 	words := map[string]string{
 		"sold_out":         "nothing was left at that moment",
 		"purchase_limit":   "with this the shopper would have held and bought more than one may",
@@ -246,6 +267,18 @@ func refusalWords(r *saleadmin.Refusal) string {
 		return "it was not on sale"
 	}
 	return "the sku was " + r.Detail
+}
+
+// turnedAwayWords says by what a request was turned away, and until when.
+func turnedAwayWords(r *saleadmin.Refusal) string {
+	words := "turned away by the policy's rule " + r.Rule
+	if list, ok := strings.CutPrefix(r.Rule, "list:"); ok {
+		words = "turned away by the policy's list " + list
+	}
+	if r.RetryAfterMs > 0 {
+		words += ", to come back " + (time.Duration(r.RetryAfterMs) * time.Millisecond).String() + " after the last time"
+	}
+	return words
 }
 
 func (p page) dead(d *saleadmin.DeadLetters) {

@@ -42,8 +42,11 @@ type Config struct {
 	TokenLife time.Duration
 	// MaxWaiting bounds the calls of Await at a time; more are refused as busy. Default 10,000.
 	MaxWaiting int
-	// MaxRefusals bounds how many refusals this instance remembers, for [Engine.Refusals]; about 150 bytes each. Default 65,536.
+	// MaxRefusals bounds how many refusals this instance remembers, for [Engine.Refusals]; about 250 bytes each. Default 65,536.
 	MaxRefusals int
+	// RefusalLog is where all instances write what they refuse, and read what the others have. Default: the Stock, if it is one; else each
+	// instance knows its own alone.
+	RefusalLog flashsale.RefusalLog
 	// AskAlways has the Stock asked for every reserve call. Default: once a sku is sold out that is answered from memory, as right
 	// as the Stock would, and no call reaches it but those of who holds something; what comes back is sold within 100 ms.
 	AskAlways bool
@@ -77,8 +80,10 @@ type Engine struct {
 	care     *care
 	soldOut  soldOut
 	refusals *journal
-	alarms   *alarmBook
-	showcase *showcase
+	// refusalLog takes over what the journal has, for all instances.
+	refusalLog *refusalLog
+	alarms     *alarmBook
+	showcase   *showcase
 }
 
 // New makes an engine that runs nothing yet: its methods work, and Run starts consumers and jobs.
@@ -92,13 +97,14 @@ func New(cfg Config) (*Engine, error) {
 		return nil, missing("Keys")
 	}
 	cfg = cfg.withDefaults()
+	refusalLog := newRefusalLog(cfg.RefusalLog, cfg.Rand, cfg.Observer)
 	told := newAlarmBook(cfg.Observer, cfg.Now)
 	cfg.Observer = told
 	e := &Engine{
 		cfg: cfg, stock: cfg.Stock, orders: cfg.Orders, payments: cfg.Payments, log: cfg.Logger, observer: cfg.Observer,
 		random: &lockedReader{from: cfg.Rand}, skus: newSKUCache(cfg.Orders), waiters: newWaiters(cfg.MaxWaiting), told: &tellings{},
 		board: newBoard(cfg.Consumers.Idle), measured: newMeasures(), paying: newPaying(cfg.Observer), care: newCare(),
-		relaying: newRelaying(), refusals: newJournal(cfg.MaxRefusals, cfg.Now()), alarms: told,
+		relaying: newRelaying(), refusals: newJournal(cfg.MaxRefusals, cfg.Now(), cfg.RefusalLog != nil), refusalLog: refusalLog, alarms: told,
 	}
 	e.showcase = newShowcase(e)
 	e.rows = newGather(lookups, lookupBatch, e.rowsOf)
@@ -137,6 +143,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxRefusals <= 0 {
 		c.MaxRefusals = 1 << 16
+	}
+	if log, ok := c.Stock.(flashsale.RefusalLog); ok && c.RefusalLog == nil {
+		c.RefusalLog = log
 	}
 	c.Consumers = c.Consumers.withDefaults()
 	c.Jobs = c.Jobs.withDefaults()

@@ -19,13 +19,15 @@ type Jobs struct {
 	// default 1 s; Poll that of asking the provider, default 2 s; Reconcile that of comparing Stock and SQL, default 30 s; Match that of comparing
 	// provider, orders and ledger, default 1 min.
 	Sweep, Watch, Poll, Reconcile, Match time.Duration
+	// Refusals is how often every instance writes what it has refused to the log of refusals; sooner where much waits. Default 1 s.
+	Refusals time.Duration
 }
 
 func (j Jobs) withDefaults() Jobs {
 	for field, fallback := range map[*time.Duration]time.Duration{
 		&j.Lease: 5 * time.Second, &j.Deliver: 200 * time.Millisecond, &j.Relay: 200 * time.Millisecond,
 		&j.Sweep: time.Second, &j.Watch: time.Second, &j.Poll: 2 * time.Second, &j.Reconcile: 30 * time.Second,
-		&j.Match: time.Minute,
+		&j.Match: time.Minute, &j.Refusals: time.Second,
 	} {
 		if *field <= 0 {
 			*field = fallback

@@ -22,7 +22,7 @@ func TestJournalKeepsWhatItSays(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		began := time.Unix(1_800_000_000, 0)
-		j := newJournal(refusalShards*rapid.IntRange(1, 5).Draw(t, "limit of a shard"), began)
+		j := newJournal(refusalShards*rapid.IntRange(1, 5).Draw(t, "limit of a shard"), began, rapid.Bool().Draw(t, "logged"))
 		type event struct {
 			user string
 			kind refusalKind
@@ -35,7 +35,7 @@ func TestJournalKeepsWhatItSays(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "ms")) * time.Millisecond)
 			e := event{rapid.SampledFrom(users).Draw(t, "user"), kindOf(fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "sku")), flashsale.CodeSoldOut), now}
 			all = append(all, e)
-			j.note(e.user, e.kind, 1, e.at)
+			j.note(e.user, e.kind, refusalTold{quantity: 1, at: e.at})
 		}
 		kept := int64(0)
 		for _, user := range users {
@@ -72,14 +72,14 @@ func TestJournalKeepsWhatItSays(t *testing.T) {
 }
 
 func TestJournalAllocatesNothing(t *testing.T) {
-	j := newJournal(1024, time.Unix(1, 0))
+	j := newJournal(1024, time.Unix(1, 0), true)
 	users := make([]string, 4096)
 	for i := range users {
 		users[i] = fmt.Sprintf("user-%d", i)
 	}
 	now, i := time.Unix(2, 0), 0
 	kind := kindOf("phone", flashsale.CodeSoldOut)
-	note := func() { j.note(users[i%len(users)], kind, 1, now); i++ }
+	note := func() { j.note(users[i%len(users)], kind, refusalTold{quantity: 1, at: now}); i++ }
 	for range 5 * len(users) {
 		note()
 	}
@@ -124,10 +124,10 @@ func TestRefusalsOfAShopper(t *testing.T) {
 		"ann": "eleven/phone-0 invalid_quantity ×1 of 2, eleven/phone-0 purchase_limit ×2 of 1",
 		"eve": "",
 	} {
-		if got := s.engine.Refusals("eleven", user); says(got) != want || got.Dropped != 0 || got.Instance == "" {
+		if got := s.engine.Refusals(ctx, "eleven", user); says(got) != want || got.Dropped != 0 || got.Instance == "" {
 			t.Errorf("%s: %s, want %s", user, says(got), want)
 		}
-		if got := s.engine.Refusals("twelve", user); len(got.Of) != 0 {
+		if got := s.engine.Refusals(ctx, "twelve", user); len(got.Of) != 0 {
 			t.Errorf("%s in another sale: %s", user, says(got))
 		}
 	}
@@ -143,7 +143,7 @@ func TestRefusalsBeforeTheOpening(t *testing.T) {
 	if _, _, err := s.engine.Token(t.Context(), TokenRequest{Key: phone, User: "ann"}); flashsale.CodeOf(err) != flashsale.CodeNotOpen {
 		t.Fatal(err)
 	}
-	if r := s.engine.Refusals("", "ann"); len(r.Of) != 1 || r.Of[0].Detail != "not_yet" || r.Of[0].Count != 1 {
+	if r := s.engine.Refusals(t.Context(), "", "ann"); len(r.Of) != 1 || r.Of[0].Detail != "not_yet" || r.Of[0].Count != 1 {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -173,15 +173,21 @@ func TestAlarmsAreRemembered(t *testing.T) {
 }
 
 func BenchmarkRefusal(b *testing.B) {
-	j := newJournal(1<<16, time.Unix(1, 0))
-	users := make([]string, 1<<17)
-	for i := range users {
-		users[i] = fmt.Sprintf("user-%d", i)
-	}
-	kind, now := kindOf("phone", flashsale.CodeSoldOut), time.Unix(2, 0)
-	b.ReportAllocs()
-	b.ResetTimer()
-	for i := range b.N {
-		j.note(users[i&(1<<17-1)], kind, 1, now)
+	for name, users := range map[string]int{"of 1,000 users": 1000, "of 131,072 users": 1 << 17} {
+		for _, logged := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/logged=%t", name, logged), func(b *testing.B) {
+				j := newJournal(1<<16, time.Unix(1, 0), logged)
+				names := make([]string, users)
+				for i := range names {
+					names[i] = fmt.Sprintf("user-%d", i)
+				}
+				kind, told := kindOf("phone", flashsale.CodeSoldOut), refusalTold{quantity: 1, at: time.Unix(2, 0)}
+				b.ReportAllocs()
+				b.ResetTimer()
+				for i := range b.N {
+					j.note(names[i%users], kind, told)
+				}
+			})
+		}
 	}
 }

@@ -55,14 +55,15 @@ func (e *Engine) matchJob(ctx context.Context) (int, error) {
 	return report.Repaired, err
 }
 
-// Run starts the consumers, and the jobs that this instance gets the leases of, and returns when the context has ended and all of
-// them have. A second Run while one goes on is CodeInvalidState.
+// Run starts the consumers, the jobs that this instance gets the leases of, and the writing of refusals, and returns when the context has
+// ended and all of them have; what is left to write is written then. A second Run while one goes on is CodeInvalidState.
 func (e *Engine) Run(ctx context.Context) error {
 	if !e.care.started.CompareAndSwap(false, true) {
 		return &flashsale.Error{Code: flashsale.CodeInvalidState, Message: "engine: it runs already; end that Run first, or make another engine"}
 	}
 	defer e.care.started.Store(false)
 	e.running.Go(func() { e.runConsumers(ctx) })
+	e.running.Go(func() { e.runRefusals(ctx) })
 	for _, j := range e.jobs() {
 		e.running.Go(func() { e.runJob(ctx, &j) })
 	}

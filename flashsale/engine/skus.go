@@ -25,6 +25,14 @@ type skuCache struct {
 	reads  *gather[flashsale.Key, skuAnswer]
 	mu     sync.Mutex
 	known  map[flashsale.Key]knownSKU
+	// sales counts the known skus of each sale.
+	sales map[string]saleSKUs
+}
+
+// saleSKUs is a sale's own text of its id, and how many of its skus are known.
+type saleSKUs struct {
+	id string
+	n  int
 }
 
 type knownSKU struct {
@@ -38,7 +46,7 @@ type skuAnswer struct {
 }
 
 func newSKUCache(orders flashsale.Orders) *skuCache {
-	c := &skuCache{orders: orders, known: map[flashsale.Key]knownSKU{}}
+	c := &skuCache{orders: orders, known: map[flashsale.Key]knownSKU{}, sales: map[string]saleSKUs{}}
 	c.reads = newGather(skuReads, skuBatch, c.ask)
 	return c
 }
@@ -130,6 +138,10 @@ func (c *skuCache) put(s *flashsale.SKUState) {
 	}
 	if len(c.known) >= maxSKUs {
 		clear(c.known)
+		clear(c.sales)
+	}
+	if _, ok := c.known[s.Key]; !ok {
+		c.sales[s.Key.Sale] = saleSKUs{s.Key.Sale, c.sales[s.Key.Sale].n + 1}
 	}
 	c.known[s.Key] = knownSKU{s, time.Now()}
 }
@@ -137,7 +149,30 @@ func (c *skuCache) put(s *flashsale.SKUState) {
 func (c *skuCache) forget(key flashsale.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if _, ok := c.known[key]; !ok {
+		return
+	}
 	delete(c.known, key)
+	if of := c.sales[key.Sale]; of.n > 1 {
+		c.sales[key.Sale] = saleSKUs{of.id, of.n - 1}
+	} else {
+		delete(c.sales, key.Sale)
+	}
+}
+
+// name returns a key in the words of the sale itself, if it is known: of a sku, or, with an empty SKU, of a sale.
+func (c *skuCache) name(key flashsale.Key) (flashsale.Key, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if key.SKU == "" {
+		of, ok := c.sales[key.Sale]
+		return flashsale.Key{Sale: of.id}, ok
+	}
+	known, ok := c.known[key]
+	if !ok {
+		return flashsale.Key{}, false
+	}
+	return known.state.Key, true
 }
 
 // inEpoch calls f with the sku's epoch, and once more after reading it again if the Stock has another one.

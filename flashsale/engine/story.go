@@ -16,7 +16,7 @@ type Chapter struct {
 }
 
 // Story tells what SQL knows of a shopper in a sale, newest first, at most 200 reservations: reserved, refused (with the reason), paid,
-// given back, and every payment. What is pending now, or was refused before it came to SQL, has left no row.
+// given back, and every payment. What is pending now, or was refused before it came to SQL, has left no row: see [Engine.Refusals].
 func (e *Engine) Story(ctx context.Context, sale, user string) ([]Chapter, error) {
 	if err := flashsale.CheckUser(user); err != nil {
 		return nil, err

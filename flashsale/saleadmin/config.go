@@ -58,7 +58,7 @@ type Care interface {
 	PlanRebuild(ctx context.Context, key flashsale.Key) (*engine.RebuildPlan, error)
 	DeadLetters(ctx context.Context, key flashsale.Key, limit int) ([]flashsale.DeadJob, error)
 	Story(ctx context.Context, sale, user string) ([]engine.Chapter, error)
-	Refusals(sale, user string) engine.Refusals
+	Refusals(ctx context.Context, sale, user string) engine.Refusals
 	LastReconciliation() *engine.ReconcileReport
 	Audit(ctx context.Context, key flashsale.Key) (*engine.AuditReport, error)
 }

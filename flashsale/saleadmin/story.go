@@ -27,7 +27,7 @@ func (a *api) story(q *request) error {
 	if err != nil {
 		return err
 	}
-	s := Story{Sale: sale, Reservations: []Reservation{}, Refusals: refusalsOf(a.sales.Refusals(sale, user))}
+	s := Story{Sale: sale, Reservations: []Reservation{}, Refusals: refusalsOf(a.sales.Refusals(q.r.Context(), sale, user))}
 	s.User, s.UserBase64 = userOf(user)
 	for i := range chapters {
 		s.Reservations = append(s.Reservations, reservationOf(&chapters[i]))
@@ -53,11 +53,14 @@ func reservationOf(c *engine.Chapter) Reservation {
 }
 
 func refusalsOf(r engine.Refusals) Refusals {
-	view := Refusals{Instance: r.Instance, Since: instant(r.Since), Dropped: r.Dropped, Of: []Refusal{}}
+	view := Refusals{
+		Instance: r.Instance, Fleet: r.Fleet, Since: instant(r.Since), Dropped: r.Dropped, Missing: append([]string{}, r.Missing...), Of: []Refusal{},
+	}
 	for i := range r.Of {
 		one := &r.Of[i]
 		view.Of = append(view.Of, Refusal{
-			SKU: one.Key.SKU, Code: string(one.Code), Detail: one.Detail, Quantity: one.Quantity, Count: one.Count,
+			SKU: one.Key.SKU, Code: string(one.Code), Detail: one.Detail, Rule: one.Rule, Quantity: one.Quantity,
+			RetryAfterMs: one.RetryAfter.Milliseconds(), Count: one.Count,
 			First: instant(one.First), Last: instant(one.Last),
 		})
 	}

@@ -266,24 +266,30 @@ type Payment struct {
 	ChangedAt time.Time `json:"changed_at"`
 }
 
-// Refusals are what this instance has refused the shopper, from its memory: other instances have others.
+// Refusals are what the shopper was refused, by all instances where Fleet says so, else by the one that answers.
 type Refusals struct {
 	Instance string `json:"instance"`
-	// Since is how far back they reach: everything after it is there. Dropped counts what was forgotten, of all shoppers.
+	Fleet    bool   `json:"fleet"`
+	// Since is how far back they reach: everything after it is there. Dropped counts what is nowhere any more, of all shoppers.
 	Since   time.Time `json:"since"`
 	Dropped int64     `json:"dropped"`
+	// Missing says, in a sentence each, why some may not be there.
+	Missing []string  `json:"missing"`
 	Of      []Refusal `json:"of"`
 }
 
-// Refusal is what the shopper was told, Count times from First to Last.
+// Refusal is what the shopper was told, Count times from First to Last. With a Rule it was that rule, or list, of the policy that turned the
+// request away; Detail says then what was asked for, and SKU is empty if that was the sale alone.
 type Refusal struct {
-	SKU      string    `json:"sku"`
-	Code     string    `json:"code"`
-	Detail   string    `json:"detail,omitempty"`
-	Quantity int64     `json:"quantity,omitempty"`
-	Count    int64     `json:"count"`
-	First    time.Time `json:"first"`
-	Last     time.Time `json:"last"`
+	SKU          string    `json:"sku"`
+	Code         string    `json:"code"`
+	Detail       string    `json:"detail,omitempty"`
+	Rule         string    `json:"rule,omitempty"`
+	Quantity     int64     `json:"quantity,omitempty"`
+	RetryAfterMs int64     `json:"retry_after_ms,omitempty"`
+	Count        int64     `json:"count"`
+	First        time.Time `json:"first"`
+	Last         time.Time `json:"last"`
 }
 
 // DeadLetters are jobs that could not be decided, oldest first.
