@@ -29,6 +29,8 @@ const (
 	maxWord = 255
 	// recordMin is the least that a record takes.
 	recordMin = 8 + 6
+	// maxTime bounds times and the differences between them, in µs, so that their sums are none that overflow.
+	maxTime = 1 << 60
 
 	codeDropped flashsale.Code = "dropped"
 )
@@ -170,6 +172,8 @@ func readEntry(raw string, visit func(id entryID, r *refusalRecord)) error {
 	return nil
 }
 
+func isTime(us int64) bool { return us >= -maxTime && us <= maxTime }
+
 // entryReader reads what is left of an entry. After what is malformed it is bad, and reads zeroes.
 type entryReader struct {
 	rest string
@@ -252,12 +256,12 @@ func (r *entryReader) record(base int64, kinds []refusalKind) (one refusalRecord
 	after := r.signed()
 	long := r.positive()
 	one.retry = r.positive()
-	one.first = base + after
-	one.last = one.first + long
-	if r.bad || kind >= uint64(len(kinds)) || one.count == 0 || (after > 0) != (one.first > base) && after != 0 || one.last < one.first {
+	if r.bad || kind >= uint64(len(kinds)) || one.count == 0 || !isTime(base) || !isTime(after) || !isTime(long) {
 		r.bad, r.rest = true, ""
 		return refusalRecord{}
 	}
+	one.first = base + after
+	one.last = one.first + long
 	one.kind = kinds[kind]
 	return one
 }
