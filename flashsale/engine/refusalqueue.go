@@ -40,7 +40,8 @@ func (s *refusalShard) enqueue(at int32, now int64) (full bool) {
 func (j *journal) drain(w *entryWriter) {
 	for range refusalShards {
 		s := &j.shards[j.next]
-		for more, room := true, true; more; {
+		for more := true; more; {
+			var room bool
 			if more, room = s.drainSome(w); !room {
 				return
 			}

@@ -18,7 +18,7 @@ type refusalWalk struct {
 	seen       map[entryID]bool
 	unreadable int
 	dropped    refusalLoss
-	// since is how far back the log reaches, reached how far back it was looked at; whole tells that that was all.
+	// since is how far back the log reaches, reached how far back it was looked at; whole tells that it was to its beginning.
 	since, reached time.Time
 	whole          bool
 }
