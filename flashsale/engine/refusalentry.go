@@ -35,8 +35,8 @@ const (
 	codeDropped flashsale.Code = "dropped"
 )
 
-// nobodysRefusals is what stands for all in place of a user: nobody's name is empty.
-var nobodysRefusals = refusalName("")
+// nobodysRefusals is what stands for all in place of a user: that of an empty name, which nobody has.
+const nobodysRefusals uint64 = 0x3873d615bafd167b
 
 // refusalName is a user as the log has them.
 func refusalName(user string) uint64 {

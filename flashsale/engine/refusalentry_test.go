@@ -65,6 +65,12 @@ func TestEntryRoundTrip(t *testing.T) {
 	})
 }
 
+func TestNobody(t *testing.T) {
+	if got := refusalName(""); got != nobodysRefusals {
+		t.Errorf("nobody is %#x, and %#x where it is written down", got, nobodysRefusals)
+	}
+}
+
 // TestEntryIsBounded: an entry takes what there is room for, and the writer goes on with what it has refused.
 func TestEntryIsBounded(t *testing.T) {
 	t.Parallel()
