@@ -157,21 +157,30 @@ func (m *market) compose(identity salehttp.Identity) error {
 	if err != nil {
 		return err
 	}
-	m.bank = simpay.New(simpay.Config{
-		URL: app.PayPath, RetryAfter: m.plan.webhookAgain, Behaviour: m.plan.bank(), Rand: mrand.New(mrand.NewPCG(m.cfg.Seed, 1<<62)),
-		Deliver: func(ctx context.Context, header http.Header, body []byte) error { return m.Webhook(ctx, header, body) },
+	m.bank = m.newBank(simpay.Config{
+		URL: app.PayPath, Deliver: func(ctx context.Context, header http.Header, body []byte) error { return m.Webhook(ctx, header, body) },
 	})
 	m.pay = app.NewPayPages(m.bank, "/")
-	m.Engine, err = engine.New(engine.Config{
-		Stock: m.stock, Orders: m.books, Keys: keys, Payments: m.bank, Logger: m.cfg.Log, Observer: m.watch,
-		Jobs:   engine.Jobs{Sweep: m.plan.sweep, Watch: m.plan.sweep, Poll: m.plan.poll, Reconcile: 5 * time.Second},
-		Paying: engine.Paying{Age: m.plan.payAge},
-	})
-	if err != nil {
+	if m.Engine, err = m.newEngine(keys); err != nil {
 		return err
 	}
 	m.shop, err = salehttp.New(salehttp.Config{Sales: m.Engine, Identity: identity, Keys: keys, Logger: m.cfg.Log, MaxStreamsPerUser: 2})
 	return err
+}
+
+// newBank returns a provider that misbehaves as the plan says.
+func (m *market) newBank(cfg simpay.Config) *simpay.Provider {
+	cfg.RetryAfter, cfg.Behaviour, cfg.Rand = m.plan.webhookAgain, m.plan.bank(), mrand.New(mrand.NewPCG(m.cfg.Seed, 1<<62))
+	return simpay.New(cfg)
+}
+
+// newEngine returns what runs the sale, on the stores and the bank.
+func (m *market) newEngine(keys *flashsale.TokenKeys) (*engine.Engine, error) {
+	return engine.New(engine.Config{
+		Stock: m.stock, Orders: m.books, Keys: keys, Payments: m.bank, Logger: m.cfg.Log, Observer: m.watch,
+		Jobs:   engine.Jobs{Sweep: m.plan.sweep, Watch: m.plan.sweep, Poll: m.plan.poll, Reconcile: 5 * time.Second},
+		Paying: engine.Paying{Age: m.plan.payAge},
+	})
 }
 
 // begin creates the sale and opens it; units can be reserved from its hour on.
