@@ -35,6 +35,7 @@
   const states = ['pending', 'reserved', 'confirming', 'confirmed', 'rejected', 'cancelled', 'expired'];
   const resting = /^(load|soon|open|all|gone|pau|end|mis)/; // states in which nothing is under way, if there is no reservation
   const patience = 15e3; // ms, for an answer
+  const dom = document;
   const clock = () => performance.now();
   const ms = Date.parse;
   // A wait is never shorter than was asked for, and differs, so that those who were sent away together do not come back together.
@@ -49,7 +50,7 @@
     const item = `/skus/${set.sku}`;
     const key = `headgate ${base}${item}`;
     box.textContent = '';
-    const [line, main, back] = ['p', 'button', 'button'].map((name) => box.appendChild(document.createElement(name)));
+    const [line, main, back] = ['p', 'button', 'button'].map((name) => box.appendChild(dom.createElement(name)));
     let sale; // as the server has shown it last
     let state, until, text; // what is shown
     let busy; // one request of the shopper's at a time
@@ -79,10 +80,12 @@
 
     const now = () => clock() + ahead;
 
+    // An answer that breaks off, or that somebody between has made, is none; but that of a proxy which signs people in says who is not.
     const ask = async (route, body) => {
       const from = clock();
+      let res, doc = {}, code = 0;
       try {
-        const res = await fetch(base + route, {
+        res = await fetch(base + route, {
           method: body ? 'POST' : 'GET',
           body,
           cache: 'no-store', // the time in an answer must be that of now
@@ -90,16 +93,16 @@
           credentials: 'include', // of another origin too, if data-base names one
           headers: { 'Accept-Language': zh ? 'zh' : 'en', ...(body && { 'Content-Type': 'application/json' }) },
         });
-        const doc = await res.json().catch(() => ({})); // somebody between has answered, perhaps
+        if (res.status === 401) code = 401;
+        doc = { ...await res.json() };
+        code = res.status;
         const to = clock();
         if (doc.now && to - from < rtt) { // the clock is set by the quickest answer
           rtt = to - from;
           ahead = ms(doc.now) + res.headers.get('Age') * 1000 - (from + to) / 2;
         }
-        return { code: res.status, doc, after: +res.headers.get('Retry-After') };
-      } catch { // no answer
-        return { code: 0, doc: {}, after: 0 };
-      }
+      } catch { /* no answer */ }
+      return { code, doc, after: +res?.headers.get('Retry-After') || 0 }; // 0 too if it is a date
     };
     const later = (code) => !code || code > 428; // too many requests, or a fault
     const backoff = (tries) => Math.min(30, 2 ** tries);
@@ -149,7 +152,7 @@
     const refresh = async () => {
       clearTimeout(next);
       const { code, doc, after } = await ask('');
-      if (code === 200) sale = doc;
+      if (doc.skus) sale = doc;
       if (code === 404) sale = { skus: [] };
       clearTimeout(next);
       next = setTimeout(refresh, spread(Math.max(after, 5)));
@@ -232,6 +235,10 @@
 
     const poll = async (of) => {
       for (let tries = 0; rid === of; tries++) {
+        if (tries > 5) { // there may be events again
+          listen(of);
+          return;
+        }
         const { code, doc, after } = await ask(path);
         if (rid !== of) return;
         if (doc.rid) {
@@ -254,7 +261,10 @@
       keep({ rid });
       if (doc) result(doc);
       else show('loading');
-      if (!rid) return; // it has ended
+      if (rid) listen(of); // else it has ended
+    };
+
+    const listen = (of) => {
       let failures = 0;
       stream = new EventSource(`${base}${path}/events`, { withCredentials: true });
       for (const name of states) stream.addEventListener(name, (e) => rid === of && result(JSON.parse(e.data)));
@@ -299,15 +309,15 @@
     resume();
     setInterval(tick, 250);
     addEventListener('storage', (e) => e.key === key && kept().rid && resume());
-    document.addEventListener('visibilitychange', () => { // the page's clock may have stood still
-      if (document.hidden) return;
+    dom.addEventListener('visibilitychange', () => { // the page's clock may have stood still
+      if (dom.hidden) return;
       rtt = Infinity;
       refresh();
     });
   };
 
   window.Headgate = { mount, words };
-  const all = () => document.querySelectorAll('[data-headgate-sale]').forEach(mount);
-  if (document.readyState === 'loading') addEventListener('DOMContentLoaded', all);
+  const all = () => dom.querySelectorAll('[data-headgate-sale]').forEach(mount);
+  if (dom.readyState === 'loading') addEventListener('DOMContentLoaded', all);
   else all();
 })();

@@ -46,6 +46,8 @@ func TestPage(t *testing.T) {
 		"not signed in":  notSignedIn,
 		"another user":   anotherUser,
 		"expired":        expired,
+		"between":        between,
+		"events again":   eventsAgain,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -285,27 +287,6 @@ func busy(t *testing.T, ctx context.Context) {
 	p.state("reserved")
 	if gap := time.Duration(answered.Load() - refused.Load()); gap < 2*time.Second {
 		t.Errorf("it came back after %s; it was told 2 s", gap)
-	}
-}
-
-// withoutEvents: where event streams do not come through, results are asked for.
-func withoutEvents(t *testing.T, ctx context.Context) {
-	s := openShop(t, plan{total: 5, slow: true})
-	s.intercept(func(w http.ResponseWriter, r *http.Request) bool {
-		if strings.HasSuffix(r.URL.Path, "/events") {
-			http.Error(w, "no", http.StatusBadGateway)
-			return true
-		}
-		return false
-	})
-	p := s.visit(ctx, "en")
-	p.state("open")
-	p.click("Buy", 1)
-	p.state("pending")
-	s.decide()
-	p.state("reserved")
-	if s.times("GET /reservations/…") == 0 {
-		t.Error("nothing was asked for")
 	}
 }
 
