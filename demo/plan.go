@@ -28,7 +28,8 @@ const usual = 30 * time.Second
 func newPlan(start time.Time, d time.Duration) plan {
 	quick := min(1, d.Seconds()/usual.Seconds())
 	scaled := func(t, least time.Duration) time.Duration { return max(least, time.Duration(float64(t)*quick)) }
-	hold := min(max(d/10, time.Second), longestHold)
+	// A person has to find the button, and then their card. What nobody pays for must come back before the sale closes.
+	hold := min(max(d*4/15, time.Second), longestHold)
 	return plan{
 		opens: start.Add(opensAfter(d)), closes: start.Add(d - min(d/5, 2*longestHold)),
 		hold: hold, payTime: hold, grace: scaled(200*time.Millisecond, 20*time.Millisecond),

@@ -34,10 +34,10 @@ func (s *shopper) buy(ctx context.Context, w *world) {
 	if !s.await(ctx, w.opens.Add(-early)) || !pause(ctx, s.dice.pareto(s.pace/8, 1.1, 4*s.pace)) {
 		return
 	}
-	for { // as long as units may come back
+	for waited := false; ; waited = true { // as long as units may come back
 		got, again := s.reserve(ctx)
 		if got.RID != "" {
-			s.seeThrough(w.late, got)
+			s.seeThrough(w.late, got, waited)
 			return
 		}
 		if again <= 0 || !pause(ctx, s.unhurried(again)) {
@@ -133,13 +133,17 @@ func (s *shopper) secondTab(ctx context.Context) {
 	}
 }
 
-// seeThrough is everything from the click to the final answer.
-func (s *shopper) seeThrough(ctx context.Context, got result) {
+// seeThrough is everything from the click to the final answer. Who has waited for a unit to come back does not let it go.
+func (s *shopper) seeThrough(ctx context.Context, got result, waited bool) {
 	got = s.follow(ctx, got, !s.hasty, (*result).decided)
 	if !got.is(flashsale.Reserved) {
 		return
 	}
-	switch p := s.dice.r.Float64(); {
+	p := s.dice.r.Float64()
+	if waited && p < givesBack+walksAway+dallies {
+		p = 1
+	}
+	switch {
 	case p < givesBack:
 		if s.think(ctx) {
 			q := s.sale.cancel(s.me, got.RID)
