@@ -57,10 +57,9 @@ type killedSale struct {
 // Each fault is struck at a request, and not at a time, so that it meets what it is about on any machine: an order that was reserved and
 // whose answer is lost, a reserve call, a call to pay, a message of the bank. It is healed when the shoppers have felt it.
 //
-// It was seen to fail when, in the script, a failed reserve call had the next one ask for another token (a purchase with two keys), a
-// purchase was not kept in the browser's storage (one that is not known after the bank), an answer without a body ended the purchase, and
-// a stream that does not come back was not asked for; and when, in the engine, a Stock that was lost was loaded without what is sold, and
-// the poller left live payments.
+// It was seen to fail when, in the script, a reserve call that had failed was followed by another token, nothing was kept in the browser's
+// storage, what was under way was not gone on with after a reload, no answer or that of a proxy ended a purchase, and who has lost their
+// stream did not ask; and when the Stock that had been lost was loaded without those for whom it is held.
 func TestKilledUnderGuests(t *testing.T) {
 	s := openKilledSale(t)
 	var all sync.WaitGroup
