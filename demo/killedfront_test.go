@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -64,7 +65,10 @@ func newFront(t *testing.T, shop *Shop) *front {
 	f := &front{t: t, sent: make(map[string]map[string]int)}
 	transport := &http.Transport{MaxIdleConnsPerHost: guests}
 	t.Cleanup(transport.CloseIdleConnections)
-	f.proxy = &httputil.ReverseProxy{Rewrite: f.rewrite, ModifyResponse: f.answered, ErrorHandler: f.unanswered, Transport: transport, ErrorLog: discarded()}
+	f.proxy = &httputil.ReverseProxy{
+		Rewrite: f.rewrite, ModifyResponse: f.answered, ErrorHandler: f.unanswered, Transport: transport,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	}
 	f.address = serveOn(t, newDoor(f, shop, newFlights()))
 	return f
 }

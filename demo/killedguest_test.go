@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log"
 	"strings"
 	"sync"
 	"time"
@@ -15,8 +13,6 @@ import (
 
 	"github.com/headgate-io/headgate/flashsale"
 )
-
-func discarded() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // temper is what a guest is like.
 type temper int
