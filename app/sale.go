@@ -78,6 +78,10 @@ type sale struct {
 	sharedStore bool
 	pay         *httppay.Client // nil if it is no payment service that takes the money
 
+	// aside bounds the time for looking whose requests were denied, within the time of ended, which has none left.
+	aside *asideTime
+	ended context.Context //nolint:containedctx // it is never anything else
+
 	stores  saleStores
 	retried atomic.Pointer[engine.Engine] // who is told that the database has repeated something
 	live    atomic.Pointer[liveSale]
@@ -98,7 +102,9 @@ func newSale(cfg SaleConfig, log *slog.Logger) (*sale, error) {
 	if cfg.User == "" {
 		cfg.User = DefaultSaleUser
 	}
-	s := &sale{cfg: cfg, log: log}
+	ended, end := context.WithCancel(context.Background())
+	end()
+	s := &sale{cfg: cfg, log: log, aside: newAsideTime(), ended: ended}
 	if err := s.cfg.checkStores(); err != nil {
 		return nil, err
 	}

@@ -219,7 +219,7 @@ func (s *service) buildGateway() (err error) {
 		Reserved: reserved,
 		Ejection: gateway.Ejection{HealthPath: s.cfg.HealthPath}, ResponseTimeout: s.cfg.ResponseTimeout, Adaptive: adaptive,
 		Upstreams: s.cfg.Upstreams, Decider: s.reloader.guard, Logger: s.cfg.Log, AccessLog: s.cfg.AccessLog,
-		Observe: s.metrics.request,
+		Observe: s.observe,
 	})
 	if err != nil {
 		return &UsageError{err}
@@ -229,6 +229,14 @@ func (s *service) buildGateway() (err error) {
 		Handler: withoutForged(s.reloader.guard, s.gateway), TLS: s.tls, Logger: s.cfg.Log, DrainTimeout: s.cfg.Drain,
 	})
 	return err
+}
+
+// observe is told of each request that is over.
+func (s *service) observe(e *gateway.Event) {
+	s.metrics.request(e)
+	if s.sale != nil {
+		s.sale.noteDenied(e)
+	}
 }
 
 // loadTLS reads the certificate, if there is one.

@@ -209,6 +209,9 @@ func (x *exchange) finish() {
 		Request: x.r, Verdict: x.verdict, Status: x.status, Bytes: x.bytes,
 		ServedBy: x.servedBy, Duration: time.Since(x.start), Upstream: x.upstreamTime, Body: x.rest,
 	}
+	if x.verdict != nil {
+		e.Judged = x.judged
+	}
 	if x.g.cfg.Observe != nil {
 		x.g.cfg.Observe(&e)
 	}

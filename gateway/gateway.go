@@ -51,6 +51,8 @@ type UpstreamStats struct {
 // Event is a request that is over.
 type Event struct {
 	Request *http.Request
+	// Judged is the request as the policy was asked about it, nil if it was not.
+	Judged *httpverdict.Request
 	// Verdict is nil if the policy was not asked.
 	Verdict *httpverdict.Verdict
 	// Status is the answer's, 0 if there was none; Bytes is the size of its body.
