@@ -108,6 +108,9 @@ func sellAll(v *SaleView) {
 	v.Alarm("sql", "", false, 0, "it answers")
 	v.Rebuilt(phone, 2, 40*time.Millisecond, "")
 	v.Rebuilt(phone, 3, time.Second, "unavailable")
+	v.RefusalsWritten(250, 0, "")
+	v.RefusalsWritten(0, 0, "unavailable")
+	v.RefusalsWritten(30, 12, "")
 	v.Leased("sweep", true)
 	v.Leased("poll", true)
 	v.Leased("poll", false)
@@ -315,6 +318,7 @@ func flood(v *SaleView, name string) {
 	v.Backlog(name+"/sku", 1, 0, 0, 1, 1)
 	v.Alarm(name, name+"/sku", true, 1, "")
 	v.Rebuilt(name+"/sku", 1, 1, name)
+	v.RefusalsWritten(1, 0, name)
 	v.Leased(name, true)
 	v.Job(name, 1, 1, name)
 }

@@ -28,6 +28,7 @@ var (
 	_ resilience.LevelObserver    = (*metrics.ResilienceView)(nil)
 	_ resilience.OverloadObserver = (*metrics.ResilienceView)(nil)
 	_ engine.Observer             = (*metrics.SaleView)(nil)
+	_ engine.RefusalObserver      = (*metrics.SaleView)(nil)
 )
 
 // Each alarm of a sale has an alert, and a line that says what to do.

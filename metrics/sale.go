@@ -24,7 +24,15 @@ type SaleView struct {
 	jobs       *table[string, saleJob]
 	workers    atomic.Int64
 	alarms     *saleAlarms
+	// refusals are those that were written and dropped, refusalTries the tries by code.
+	refusals     [2]count
+	refusalTries *table[string, count]
 }
+
+const (
+	refusalsWritten = iota
+	refusalsDropped
+)
 
 // saleJob is what is counted of one of the engine's jobs.
 type saleJob struct {
@@ -65,7 +73,8 @@ func newSaleView(most int) SaleView {
 		jobs: newTable[string](maxJobs, func() *saleJob {
 			return &saleJob{passes: newCounts[string](maxCodes), took: newHisto(saleBounds)}
 		}),
-		alarms: &saleAlarms{on: map[saleAlarm]float64{}, times: newCounts[string](maxCodes)},
+		refusalTries: newCounts[string](maxCodes),
+		alarms:       &saleAlarms{on: map[saleAlarm]float64{}, times: newCounts[string](maxCodes)},
 	}
 }
 
@@ -169,6 +178,14 @@ func (v *SaleView) Rebuilt(sku string, epoch int64, took time.Duration, code str
 	if code == "" {
 		v.skus.of(sku).epoch.Store(epoch)
 	}
+}
+
+// RefusalsWritten counts a try to write refusals to where all instances read them, and those that were dropped before.
+func (v *SaleView) RefusalsWritten(refusals, dropped int64, code string) {
+	v.use()
+	v.refusalTries.of(code).add(1)
+	v.refusals[refusalsWritten].add(uint64(max(0, refusals)))
+	v.refusals[refusalsDropped].add(uint64(max(0, dropped)))
 }
 
 // saleAlarm is an alarm of a sku, or of all.

@@ -28,6 +28,8 @@ const (
 	famJobDone      family = "headgate_sale_job_done_total"
 	famJobTime      family = "headgate_sale_job_duration_seconds"
 	famJobLeader    family = "headgate_sale_job_leader"
+	famRefusals     family = "headgate_sale_refusals_total"
+	famRefusalTries family = "headgate_sale_refusal_writes_total"
 )
 
 // Labels of several families.
@@ -94,6 +96,10 @@ func saleFamilies() []about {
 			"Duration of the passes of these jobs."},
 		{famJobLeader, gauge, "0 or 1", []string{labelJob},
 			"Whether this process has the lease of a job. Over all instances the sum is 1."},
+		{famRefusals, counter, "refusals", []string{"outcome"},
+			"Refusals of shoppers, of the sale and of the policy, that this process has written to where all read them for stories, or has dropped before that."},
+		{famRefusalTries, counter, "tries", []string{labelCode},
+			"Tries to write refusals there, by the code of their failure (ok: none)."},
 	}
 }
 
@@ -114,7 +120,10 @@ func (v *SaleView) collect(o *sink) {
 	for i, name := range payOutcomes {
 		o.count(famPayments, v.payments[i].n.Load(), true, name)
 	}
+	o.count(famRefusals, v.refusals[refusalsWritten].n.Load(), true, "written")
+	o.count(famRefusals, v.refusals[refusalsDropped].n.Load(), true, "dropped")
 	rest := []string{other}
+	counts(o, famRefusalTries, v.refusalTries, rest, func(code string) []string { return []string{orOK(code)} })
 	counts(o, famRejections, v.rejections, rest, func(reason string) []string { return []string{orNone(reason)} })
 	counts(o, famRefunds, v.refunds, rest, func(reason string) []string { return []string{orNone(reason)} })
 	counts(o, famRebuilds, v.rebuilds, rest, func(code string) []string { return []string{orOK(code)} })
