@@ -6,8 +6,9 @@
 //	defer stock.Close()
 //	if err := stock.Check(ctx); err != nil { … } // that this Redis keeps what it is given
 //
-// Give it a Redis of its own: noeviction, an append-only file, memory for about 400 bytes a reservation. Nothing that counts has a
-// time to live; the keys of a sku that is closed go a day later, when the engine removes them. All keys of a sku have one hash tag, and so lie on one node; different skus are spread over a Cluster.
+// Give it a Redis of its own: noeviction, an append-only file, memory for about 400 bytes a reservation, and 64 MiB for the log of refusals
+// ([Config].MaxRefusalBytes), which gives way where memory is short. Nothing that counts has a time to live; the keys of a sku that is closed go a day later, when the engine removes them. All keys of a sku have one hash tag, and so lie on one node; different skus are spread over a
+// Cluster. The two keys of the log of refusals have a hash tag of their own.
 //
 // # What a reserve costs
 //
