@@ -30,6 +30,9 @@ type Sales interface {
 	Sale(ctx context.Context, id string) (*Sale, error)
 	// SaleIDs lists sales, newest first.
 	SaleIDs(ctx context.Context, limit int) ([]string, error)
+	// SalesAfter pages through sales, newest first, with all their skus: the first page with after "", the next one with the id of the last sale.
+	// CodeUnknownSale if there is no such sale.
+	SalesAfter(ctx context.Context, after string, limit int) ([]Sale, []SKUState, error)
 	SKU(ctx context.Context, key Key) (*SKUState, error)
 	// SKUs are all skus of all sales that are not closed and quiet for longer than Retention.
 	SKUs(ctx context.Context) ([]SKUState, error)

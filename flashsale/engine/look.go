@@ -46,6 +46,12 @@ func (e *Engine) SaleIDs(ctx context.Context, limit int) ([]string, error) {
 	return e.orders.SaleIDs(ctx, limit)
 }
 
+// SalesAfter pages through sales, newest first, with all their skus as SQL has them: the first page with after "", the next one with the id of the last
+// sale. CodeUnknownSale if there is no such sale.
+func (e *Engine) SalesAfter(ctx context.Context, after string, limit int) ([]flashsale.Sale, []flashsale.SKUState, error) {
+	return e.orders.SalesAfter(ctx, after, limit)
+}
+
 // SKU is a sku as SQL has it.
 func (e *Engine) SKU(ctx context.Context, key flashsale.Key) (*flashsale.SKUState, error) {
 	if err := checkKey(key); err != nil {

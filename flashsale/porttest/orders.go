@@ -40,6 +40,15 @@ func (g *Orders) SaleIDs(ctx context.Context, limit int) (r0 []string, err error
 	return r0, err
 }
 
+// SalesAfter asks the gate before and after.
+func (g *Orders) SalesAfter(ctx context.Context, after string, limit int) (r0 []flashsale.Sale, r1 []flashsale.SKUState, err error) {
+	err = g.gate.pass(ctx, "orders.SalesAfter", func() (err error) {
+		r0, r1, err = g.inner.SalesAfter(ctx, after, limit)
+		return err
+	})
+	return r0, r1, err
+}
+
 // SKU asks the gate before and after.
 func (g *Orders) SKU(ctx context.Context, key flashsale.Key) (r0 *flashsale.SKUState, err error) {
 	err = g.gate.pass(ctx, "orders.SKU", func() (err error) {

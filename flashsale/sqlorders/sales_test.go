@@ -2,6 +2,7 @@ package sqlorders
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -114,6 +115,52 @@ func TestSaleIDsNewestFirst(t *testing.T) {
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("limit %d: got %v, want %v", limit, got, want)
 			}
+		}
+	})
+}
+
+func TestSalesInPages(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	eachDBWith(t, func(cfg *Config) {
+		calls, at := 0, now
+		cfg.Now = func() time.Time { // each time stands for two sales
+			if calls++; calls%2 == 0 {
+				at = at.Add(time.Second)
+			}
+			return at
+		}
+	}, func(t *testing.T, o *Orders) {
+		if sales, skus, err := o.SalesAfter(t.Context(), "", 5); err != nil || len(sales)+len(skus) > 0 {
+			t.Fatalf("of none: %v %v %v", sales, skus, err)
+		}
+		for _, id := range []string{"b", "c", "a", "B", "e"} {
+			noError(t, id, o.CreateSale(t.Context(), testSale(id)))
+		}
+		want, err := o.SaleIDs(t.Context(), 10)
+		noError(t, "SaleIDs", err)
+		for _, limit := range []int{1, 2, 3, 10} {
+			var got []string
+			for after, more := "", true; more; {
+				sales, skus, err := o.SalesAfter(t.Context(), after, limit)
+				noError(t, "SalesAfter", err)
+				if len(sales) > limit || len(skus) != 2*len(sales) {
+					t.Fatalf("limit %d: %d sales, %d skus", limit, len(sales), len(skus))
+				}
+				for i := range sales {
+					got, after = append(got, sales[i].ID), sales[i].ID
+					if sales[i].SKUs[0].ID != "sku" || !slices.ContainsFunc(skus, func(k flashsale.SKUState) bool { return k.Key == flashsale.Key{Sale: after, SKU: "other"} }) {
+						t.Fatalf("%+v, %+v", sales[i], skus)
+					}
+				}
+				more = len(sales) == limit
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("limit %d: got %v, want %v", limit, got, want)
+			}
+		}
+		if _, _, err := o.SalesAfter(t.Context(), "none", 1); flashsale.CodeOf(err) != flashsale.CodeUnknownSale {
+			t.Fatalf("after none: %v", err)
 		}
 	})
 }
