@@ -261,7 +261,8 @@ func (s *sale) watch(ctx context.Context) (end func()) {
 // run runs the sale until drained is closed: event streams end when ctx does, so that requests can; who decides and pays goes on until
 // none is left, and gives its leases back. ready is called when shoppers are welcome.
 func (s *sale) run(ctx context.Context, drained <-chan struct{}, ready func()) error {
-	defer s.watch(ctx)()
+	unwatch := s.watch(ctx)
+	defer unwatch()
 	if !s.reach(ctx) {
 		return nil
 	}

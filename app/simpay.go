@@ -89,20 +89,27 @@ func (c *SimpayConfig) check() ([][]byte, error) {
 	if c.Parallel < 1 || c.Parallel > maxWebhooks {
 		return nil, usagef("%d webhooks at a time; write --parallel 1 to %d", c.Parallel, maxWebhooks)
 	}
-	b := &c.Behaviour
+	if err := checkBehaviour(&c.Behaviour); err != nil {
+		return nil, err
+	}
+	return checkedPaySecrets(c.Secret)
+}
+
+// checkBehaviour refuses chances and times that are none.
+func checkBehaviour(b *simpay.Behaviour) error {
 	for _, chance := range []float64{
 		b.Capture, b.Fail, b.Capture + b.Fail, b.WrongCapture, b.VoidLater, b.VoidTooLate, b.Undone, b.FailBefore, b.FailAfter, b.Lost, b.Twice, b.Late, b.Reordered, b.Misreport,
 	} {
 		if !(chance >= 0 && chance <= 1) { // nor is what is no number
-			return nil, usagef("a chance of %g; write 0, never, to 1, always; that shoppers pay and that they fail are together no more than 1", chance)
+			return usagef("a chance of %g; write 0, never, to 1, always; that shoppers pay and that they fail are together no more than 1", chance)
 		}
 	}
 	for _, d := range []time.Duration{b.Shopper.Min, b.Shopper.Max, b.VoidTime.Min, b.VoidTime.Max, b.Webhook.Min, b.Webhook.Max, b.LateBy} {
 		if d < 0 || d > maxSimpayTime {
-			return nil, usagef("a time of %s; write 0s to %s", d, maxSimpayTime)
+			return usagef("a time of %s; write 0s to %s", d, maxSimpayTime)
 		}
 	}
-	return checkedPaySecrets(c.Secret)
+	return nil
 }
 
 // reachable is an address that this machine reaches a listener by.

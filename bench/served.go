@@ -187,7 +187,7 @@ func (k counter) sold() (int64, error) {
 	defer cancel()
 	var sum int64
 	err := testservers.Poll(ctx, func() error {
-		report, err := k.admin.Report(ctx, k.sale, "")
+		report, err := k.admin.Report(ctx, k.sale, "", saleadmin.Page{})
 		if err != nil {
 			return err
 		}

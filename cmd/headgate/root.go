@@ -95,11 +95,21 @@ func newRoot(std streams, started *bool) *cobra.Command {
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServe(std), newDemo(std), newTest(std), newCheck(std), newReplay(std), newSchema(std), newVersion(std), newSale(std), newAdmin(std), newSimpay(std))
 	return root
+}
+
+// flagError says what is wrong with a flag, in the words of people.
+func flagError(cmd *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		if takes := map[string]string{
+			"int": "a whole number", "int64": "a whole number", "float64": "a number", "duration": "a length of time such as 30s or 5m", "bool": "true or false",
+		}[bad.GetFlag().Value.Type()]; takes != "" {
+			return fmt.Errorf("--%s is %.40q, and takes %s; see %s --help", bad.GetFlag().Name, bad.GetValue(), takes, cmd.CommandPath())
+		}
+	}
+	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 }
 
 // unknownCommand says what is meant by the name of a command that there is not.

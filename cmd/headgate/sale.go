@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -48,7 +46,7 @@ func newSale(std streams) *cobra.Command {
 	flags.Lookup("admin").Annotations = map[string][]string{envAnnotation: {"HEADGATE_ADMIN_URL"}}
 	cmd.AddCommand(s.list(), s.create(), s.show(), s.open())
 	cmd.AddCommand(s.statuses()...)
-	cmd.AddCommand(s.units("topup", "Add units to a sku", (*saleadmin.Client).TopUp), s.units("withdraw", "Take units that nobody holds from a sku", (*saleadmin.Client).Withdraw))
+	cmd.AddCommand(s.units("topup", "Add units to a sku", "take units away, headgate sale withdraw", (*saleadmin.Client).TopUp), s.units("withdraw", "Take units that nobody holds from a sku", "add units, headgate sale topup", (*saleadmin.Client).Withdraw))
 	cmd.AddCommand(s.rate(), s.story(), s.dead(), s.revive(), s.report(), s.match(), s.rebuild(), s.preflight())
 	return cmd
 }
@@ -63,6 +61,15 @@ func (s *saleCall) changes(cmd *cobra.Command) *cobra.Command {
 // ofSKU gives a command the flag that names one sku.
 func (s *saleCall) ofSKU(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&s.sku, "sku", "", "one sku alone (default all of the sale)")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("sku") {
+			if err := badID(saleadmin.CheckID("--sku", s.sku)); err != nil {
+				return err
+			}
+		}
+		return run(cmd, args)
+	}
 	return cmd
 }
 
@@ -88,8 +95,24 @@ func arguments(names ...string) cobra.PositionalArgs {
 		case len(args) > len(names):
 			return fmt.Errorf("%q is one argument too many; write: %s %s", args[len(names)], cmd.CommandPath(), strings.Join(names, " "))
 		}
+		for i, name := range names {
+			if err := checkArgument(name, args[i]); err != nil {
+				return fmt.Errorf("%w; write: %s %s", err, cmd.CommandPath(), strings.Join(names, " "))
+			}
+		}
 		return nil
 	}
+}
+
+// checkArgument refuses what can be none, before anybody is asked.
+func checkArgument(name, text string) error {
+	switch {
+	case name == "SALE" || name == "SKU":
+		return saleadmin.CheckID(name, text)
+	case text == "":
+		return fmt.Errorf("%s is empty", name)
+	}
+	return nil
 }
 
 // client is one with the token that fits.
@@ -98,9 +121,9 @@ func (s *saleCall) client() (*saleadmin.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := url.Parse(s.admin)
-	if err != nil || u.Host == "" {
-		return nil, usagef("--admin is no URL; write one such as http://127.0.0.1:9090")
+	u, err := adminURL(s.admin)
+	if err != nil {
+		return nil, err
 	}
 	if token == "" {
 		token, err = app.LocalAdminToken(withPort(u))
@@ -160,52 +183,9 @@ func (s *saleCall) order() error {
 	}
 	if s.id == "" {
 		s.id = saleadmin.NewOperationID()
+		return nil
 	}
-	return nil
-}
-
-// failed says why there is no answer, and what to do.
-func (s *saleCall) failed(err error) error {
-	p, refused := errors.AsType[*saleadmin.Problem](err)
-	if !refused {
-		text := fmt.Sprintf("%s does not answer: %v", s.admin, unwrapURL(err))
-		if s.id != "" {
-			return fmt.Errorf("%s; it may have been done: to be sure, repeat the command with --id %s", text, s.id)
-		}
-		return fmt.Errorf("%s; is headgate serve running with --admin there?", text)
-	}
-	if s.json {
-		if err := printJSON(s.std, p); err != nil {
-			return err
-		}
-	}
-	text := clean(p.Detail)
-	for _, e := range p.Errors {
-		text += "\n  " + clean(e.Field+": "+e.Message)
-	}
-	for _, f := range p.Findings {
-		text += "\n  " + clean(f.Severity+": "+whose(f.SKU)+f.Text)
-	}
-	switch {
-	case p.Code == "no_sales":
-		text = s.admin + " sells nothing: headgate serve runs there without --sale, or it is another server"
-	case p.Status == http.StatusUnauthorized:
-		text = s.admin + " does not know the token; set HEADGATE_ADMIN_TOKEN to one that it knows"
-	case p.Status == http.StatusServiceUnavailable && s.id != "":
-		text += "; it may have been done: to be sure, repeat the command with --id " + s.id
-	}
-	if p.Status == http.StatusBadRequest || p.Status == http.StatusUnprocessableEntity {
-		return usagef("%s", text)
-	}
-	return errors.New(text)
-}
-
-// unwrapURL takes the method and the address away, which have been said.
-func unwrapURL(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
-	}
-	return err
+	return badID(saleadmin.CheckOperationID("--id", s.id))
 }
 
 // whose is the beginning of a line about a sku.

@@ -205,28 +205,75 @@ func TestSaleMessages(t *testing.T) {
 	t.Cleanup(other.Close)
 	elsewhere := httptest.NewServer(http.RedirectHandler("http://127.0.0.1:9/stolen", http.StatusTemporaryRedirect))
 	t.Cleanup(elsewhere.Close)
+	gone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	t.Cleanup(gone.Close)
+	hung := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	t.Cleanup(hung.Close)
+	real := newSaleListener(t)
 	token := "HEADGATE_ADMIN_TOKEN=" + saleToken(saleadmin.Admin)
 	local := "XDG_RUNTIME_DIR=" + t.TempDir()
 	for name, c := range map[string]struct {
 		args, env []string
 	}{
-		"help":          {args: []string{"--help"}},
-		"open-help":     {args: []string{"open", "--help"}},
-		"nothing":       {},
-		"unknown":       {args: []string{"opne", "spring"}},
-		"no-sale":       {args: []string{"open"}, env: []string{token}},
-		"one-more":      {args: []string{"show", "a", "b"}, env: []string{token}},
-		"no-reason":     {args: []string{"open", "spring"}, env: []string{token}},
-		"no-units":      {args: []string{"topup", "spring", "phone", "many", "--reason", "x"}, env: []string{token}},
-		"no-token":      {args: []string{"list"}, env: []string{local}},
-		"no-url":        {args: []string{"list", "--admin", "127.0.0.1:9090"}, env: []string{token}},
-		"a-secret-url":  {args: []string{"list", "--admin", "http://me:hunter2@127.0.0.1:9"}, env: []string{token}},
-		"refused":       {args: []string{"list", "--admin", "http://127.0.0.1:1"}, env: []string{token}},
-		"refused-twice": {args: []string{"pause", "spring", "--reason", "x", "--id", "p1", "--admin", "http://127.0.0.1:1"}, env: []string{token}},
-		"no-file":       {args: []string{"create", "none.yaml", "--reason", "x"}, env: []string{token}},
-		"other-server":  {args: []string{"list", "--admin", other.URL}, env: []string{token}},
-		"redirected":    {args: []string{"list", "--admin", elsewhere.URL}, env: []string{token}},
-		"serve-address": {args: []string{"list"}, env: []string{token, "HEADGATE_ADMIN=:9090", "HEADGATE_ADMIN_URL=http://127.0.0.1:1"}},
+		"help":           {args: []string{"--help"}},
+		"open-help":      {args: []string{"open", "--help"}},
+		"nothing":        {},
+		"unknown":        {args: []string{"opne", "spring"}},
+		"no-sale":        {args: []string{"open"}, env: []string{token}},
+		"one-more":       {args: []string{"show", "a", "b"}, env: []string{token}},
+		"no-reason":      {args: []string{"open", "spring"}, env: []string{token}},
+		"no-units":       {args: []string{"topup", "spring", "phone", "many", "--reason", "x"}, env: []string{token}},
+		"no-token":       {args: []string{"list"}, env: []string{local}},
+		"no-url":         {args: []string{"list", "--admin", "127.0.0.1:9090"}, env: []string{token}},
+		"a-secret-url":   {args: []string{"list", "--admin", "http://me:hunter2@127.0.0.1:9"}, env: []string{token}},
+		"refused":        {args: []string{"list", "--admin", "http://127.0.0.1:1"}, env: []string{token}},
+		"refused-twice":  {args: []string{"pause", "spring", "--reason", "x", "--id", "p1", "--admin", "http://127.0.0.1:1"}, env: []string{token}},
+		"no-file":        {args: []string{"create", "none.yaml", "--reason", "x"}, env: []string{token}},
+		"other-server":   {args: []string{"list", "--admin", other.URL}, env: []string{token}},
+		"redirected":     {args: []string{"list", "--admin", elsewhere.URL}, env: []string{token}},
+		"wrong-token":    {args: []string{"list", "--admin", real.url}, env: []string{"HEADGATE_ADMIN_TOKEN=a-token-that-nobody-knows"}},
+		"viewer":         {args: []string{"topup", "spring", "mug", "5", "--reason", "x", "--id", "u1", "--admin", real.url}, env: []string{"HEADGATE_ADMIN_TOKEN=" + saleToken(saleadmin.Viewer)}},
+		"viewer-opens":   {args: []string{"open", "spring", "--reason", "x", "--id", "o1", "--admin", real.url}, env: []string{"HEADGATE_ADMIN_TOKEN=" + saleToken(saleadmin.Viewer)}},
+		"bad-gateway":    {args: []string{"list", "--admin", gone.URL}, env: []string{token}},
+		"cut":            {args: []string{"pause", "spring", "--reason", "x", "--id", "p1", "--admin", hung.URL}, env: []string{token}},
+		"cut-read":       {args: []string{"list", "--admin", hung.URL}, env: []string{token}},
+		"https-for-http": {args: []string{"list", "--admin", strings.Replace(real.url, "http", "https", 1)}, env: []string{token}},
+		"no-scheme":      {args: []string{"list", "--admin", "ftp://127.0.0.1:9090"}, env: []string{token}},
+		"no-port":        {args: []string{"list", "--admin", "http://127.0.0.1:99999"}, env: []string{token}},
+		"no-host":        {args: []string{"list", "--admin", "http://:9090"}, env: []string{token}},
+		"units-negative": {args: []string{"topup", "spring", "mug", "-5", "--reason", "x"}, env: []string{token}},
+		"units-taken":    {args: []string{"withdraw", "spring", "mug", "-5", "--reason", "x"}, env: []string{token}},
+		"units-zero":     {args: []string{"topup", "spring", "mug", "0", "--reason", "x"}, env: []string{token}},
+		"units-huge":     {args: []string{"topup", "spring", "mug", "1000000001", "--reason", "x"}, env: []string{token}},
+		"units-missing":  {args: []string{"topup", "spring", "mug"}, env: []string{token}},
+		"rate-negative":  {args: []string{"rate", "spring", "-1", "--reason", "x"}, env: []string{token}},
+		"rate-part":      {args: []string{"rate", "spring", "1.5", "--reason", "x"}, env: []string{token}},
+		"rate-huge":      {args: []string{"rate", "spring", "1000001", "--reason", "x"}, env: []string{token}},
+		"limit-negative": {args: []string{"list", "--limit", "-1"}, env: []string{token}},
+		"limit-text":     {args: []string{"list", "--limit", "all"}, env: []string{token}},
+		"dead-limit":     {args: []string{"dead", "spring", "mug", "--limit", "1000"}, env: []string{token}},
+		"dead-no-sku":    {args: []string{"dead", "spring"}, env: []string{token}},
+		"sale-empty":     {args: []string{"show", ""}, env: []string{token}},
+		"sale-path":      {args: []string{"show", "spring/mug"}, env: []string{token}},
+		"sku-long":       {args: []string{"topup", "spring", strings.Repeat("x", 65), "5", "--reason", "x"}, env: []string{token}},
+		"sku-flag-empty": {args: []string{"report", "spring", "--sku", ""}, env: []string{token}},
+		"user-empty":     {args: []string{"story", "spring", ""}, env: []string{token}},
+		"user-missing":   {args: []string{"story", "spring"}, env: []string{token}},
+		"ids-missing":    {args: []string{"revive", "spring", "mug", "--reason", "x"}, env: []string{token}},
+		"id-spaces":      {args: []string{"pause", "spring", "--reason", "x", "--id", "a b"}, env: []string{token}},
+		"id-long":        {args: []string{"pause", "spring", "--reason", "x", "--id", strings.Repeat("x", 61)}, env: []string{token}},
+		"reason-spaces":  {args: []string{"pause", "spring", "--reason", " "}, env: []string{token}},
+		"since":          {args: []string{"match", "--since", "yesterday", "--reason", "x", "--id", "m1", "--admin", real.url}, env: []string{token}},
+		"file-missing":   {args: []string{"create"}, env: []string{token}},
+		"file-empty":     {args: []string{"create", "/dev/null", "--reason", "x"}, env: []string{token}},
+		"file-folder":    {args: []string{"create", ".", "--reason", "x"}, env: []string{token}},
+		"file-endless":   {args: []string{"create", "/dev/zero", "--reason", "x"}, env: []string{token}},
+		"preflight-two":  {args: []string{"preflight", "a", "b"}, env: []string{token}},
+		"preflight-none": {args: []string{"preflight", "summer", "--admin", real.url}, env: []string{token}},
+		"close-sku":      {args: []string{"close", "spring", "mug", "--reason", "x"}, env: []string{token}},
+		"list-more":      {args: []string{"list", "spring"}, env: []string{token}},
+		"flag-unknown":   {args: []string{"list", "--admn", "x"}, env: []string{token}},
+		"serve-address":  {args: []string{"list"}, env: []string{token, "HEADGATE_ADMIN=:9090", "HEADGATE_ADMIN_URL=http://127.0.0.1:1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -234,7 +281,7 @@ func TestSaleMessages(t *testing.T) {
 			if strings.Contains(got, "hunter2") || strings.Contains(got, saleToken(saleadmin.Admin)) {
 				t.Errorf("a secret is shown:\n%s", got)
 			}
-			golden(t, "sale-usage-"+name, strings.NewReplacer(other.URL, "http://OTHER", elsewhere.URL, "http://ELSEWHERE").Replace(got))
+			golden(t, "sale-usage-"+name, strings.NewReplacer(other.URL, "http://OTHER", elsewhere.URL, "http://ELSEWHERE", gone.URL, "http://GONE", hung.URL, "http://HUNG", real.url, "http://REAL", strings.Replace(real.url, "http", "https", 1), "https://REAL").Replace(got))
 		})
 	}
 }

@@ -1,17 +1,23 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"strconv"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/headgate-io/headgate/flashsale/saleadmin"
+)
+
+// Bounds of what is listed.
+const (
+	maxListed     = 100_000
+	maxDeadListed = 500
 )
 
 // maxSaleFile bounds the file of a sale, in bytes.
@@ -22,11 +28,16 @@ func (s *saleCall) list() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the sales, newest first", Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.List, error) { return c.List(ctx, limit) }, page.list)
+			if err := limited(limit, maxListed); err != nil {
+				return err
+			}
+			_, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.List, error) {
+				return listSales(ctx, c, limit)
+			}, page.list)
 			return err
 		},
 	}
-	cmd.Flags().IntVar(&limit, "limit", 50, "at most so many, 1 to 500")
+	cmd.Flags().IntVar(&limit, "limit", 500, fmt.Sprintf("at most so many of the newest, 1 to %d", maxListed))
 	return cmd
 }
 
@@ -58,6 +69,9 @@ func readSale(std streams, file string) (*saleadmin.SaleSpec, error) {
 	if err != nil {
 		return nil, usagef("the sale cannot be read: %w", err)
 	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, usagef("the sale cannot be read: %s is empty; docs/sale-admin.md shows what it may have", file)
+	}
 	sale := &saleadmin.SaleSpec{}
 	if err := yaml.UnmarshalWithOptions(text, sale, yaml.Strict()); err != nil {
 		return nil, usagef("%s is not a sale:\n%s", file, yaml.FormatError(err, false, true))
@@ -85,7 +99,9 @@ func (s *saleCall) show() *cobra.Command {
 	return &cobra.Command{
 		Use: "show SALE", Short: "Show a sale: settings, counters of both stores, queues, alarms, operations", Args: arguments("SALE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Sale, error) { return c.Show(ctx, args[0]) }, page.sale)
+			_, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Sale, error) {
+				return showSale(ctx, c, args[0])
+			}, page.sale)
 			return err
 		},
 	}
@@ -135,11 +151,13 @@ func (s *saleCall) statuses() (all []*cobra.Command) {
 
 type unitsCall func(c *saleadmin.Client, ctx context.Context, operation, sale, sku string, o saleadmin.UnitsOrder) (*saleadmin.Change, error)
 
-func (s *saleCall) units(verb, short string, give unitsCall) *cobra.Command {
-	return s.changes(&cobra.Command{
+func (s *saleCall) units(verb, short, other string, give unitsCall) *cobra.Command {
+	const most = 1_000_000_000
+	hint := fmt.Sprintf("write a whole number, 1 to %d; to %s", most, other)
+	return numbers(s.changes(&cobra.Command{
 		Use: verb + " SALE SKU UNITS", Short: short, Args: arguments("SALE", "SKU", "UNITS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			units, err := wholeNumber("UNITS", args[2])
+			units, err := wholeNumber("UNITS", args[2], hint, most)
 			if err != nil {
 				return err
 			}
@@ -147,22 +165,15 @@ func (s *saleCall) units(verb, short string, give unitsCall) *cobra.Command {
 				return give(c, ctx, s.id, args[0], args[1], saleadmin.UnitsOrder{Reason: s.reason, Units: units})
 			})
 		},
-	})
-}
-
-func wholeNumber(name, text string) (int64, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 {
-		return 0, usagef("%s %q is no whole number above 0", name, text)
-	}
-	return n, nil
+	}), "UNITS", hint)
 }
 
 func (s *saleCall) rate() *cobra.Command {
-	return s.ofSKU(s.changes(&cobra.Command{
+	const most, hint = 1_000_000, "write a whole number of reservations a second, 1 to 1000000"
+	return numbers(s.ofSKU(s.changes(&cobra.Command{
 		Use: "rate SALE RATE", Short: "Set how many reservations of each sku SQL is given in a second", Args: arguments("SALE", "RATE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			rate, err := wholeNumber("RATE", args[1])
+			rate, err := wholeNumber("RATE", args[1], hint, most)
 			if err != nil {
 				return err
 			}
@@ -170,7 +181,7 @@ func (s *saleCall) rate() *cobra.Command {
 				return c.SetRate(ctx, s.id, args[0], saleadmin.RateOrder{Reason: s.reason, SKU: s.sku, Rate: rate})
 			})
 		},
-	}))
+	})), "RATE", hint)
 }
 
 func (s *saleCall) story() *cobra.Command {
@@ -190,13 +201,16 @@ func (s *saleCall) dead() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "dead SALE SKU", Short: "List the jobs that could not be decided", Args: arguments("SALE", "SKU"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := limited(limit, maxDeadListed); err != nil {
+				return err
+			}
 			_, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.DeadLetters, error) {
 				return c.DeadLetters(ctx, args[0], args[1], limit)
 			}, page.dead)
 			return err
 		},
 	}
-	cmd.Flags().IntVar(&limit, "limit", 100, "at most so many, 1 to 1000")
+	cmd.Flags().IntVar(&limit, "limit", 100, fmt.Sprintf("at most so many, 1 to %d", maxDeadListed))
 	return cmd
 }
 
@@ -207,7 +221,7 @@ func (s *saleCall) revive() *cobra.Command {
 			if len(args) < 3 {
 				return arguments("SALE", "SKU", "ID…")(cmd, args)
 			}
-			return nil
+			return arguments("SALE", "SKU", "ID…")(cmd, args[:3])
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := s.order(); err != nil {
@@ -230,7 +244,7 @@ func (s *saleCall) report() *cobra.Command {
 		Long: "Report exits with 1 if something does not hold.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Report, error) {
-				return c.Report(ctx, args[0], s.sku)
+				return reportSale(ctx, c, args[0], s.sku)
 			}, page.report)
 			if err == nil && !agrees(r) {
 				return exitWith(exitNo)
@@ -288,7 +302,7 @@ func (s *saleCall) rebuild() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dry {
 				_, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Plans, error) {
-					return c.PlanRebuild(ctx, args[0], s.sku)
+					return planSale(ctx, c, args[0], s.sku)
 				}, page.plans)
 				return err
 			}
@@ -308,6 +322,9 @@ func (s *saleCall) preflight() *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return arguments("[SALE]")(cmd, args)
+			}
+			if len(args) == 1 {
+				return arguments("SALE")(cmd, args)
 			}
 			return nil
 		},

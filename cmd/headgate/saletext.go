@@ -28,7 +28,7 @@ func (p page) list(l *saleadmin.List) {
 		rows = append(rows, []string{s.ID, strings.Join(statuses, "+"), at(s.OpensAt), at(s.ClosesAt), strconv.Itoa(s.SKUs), num(s.Total), num(s.Reserved), num(s.Sold), cell(s.Title)})
 	}
 	p.table([]string{"SALE", "STATUS", "OPENS", "CLOSES", "SKUS", "TOTAL", "RESERVED", "SOLD", "TITLE"}, rows)
-	if l.More {
+	if l.Next != "" {
 		p.line("there are older ones; see --limit")
 	}
 }
@@ -38,7 +38,7 @@ func (p page) created(c *saleadmin.Created) {
 		p.line("%s was there already, and is no draft any more; headgate sale show %s says how it stands", c.Sale.ID, c.Sale.ID)
 		return
 	}
-	p.line("%s is there, as a draft with %s; headgate sale preflight %s says when it can be opened", c.Sale.ID, plural(len(c.Sale.SKUs), "sku"), c.Sale.ID)
+	p.line("%s is there, as a draft with %s; headgate sale preflight %s says when it can be opened", c.Sale.ID, plural(c.Sale.SKUCount, "sku"), c.Sale.ID)
 }
 
 func (p page) sale(s *saleadmin.Sale) {
@@ -292,6 +292,9 @@ func (p page) dead(d *saleadmin.DeadLetters) {
 		rows = append(rows, []string{l.ID, l.RID, num(l.Quantity), num(l.Deliveries), l.DiedAt.Format(time.RFC3339), l.Deadline.Format(time.RFC3339), cell(l.Reason)})
 	}
 	p.table([]string{"ID", "RESERVATION", "UNITS", "TRIES", "DIED", "REVIVE BEFORE", "REASON"}, rows)
+	if d.More {
+		p.line("there are younger ones; see --limit")
+	}
 }
 
 func (p page) revived(r *saleadmin.Revived, asked int) {

@@ -118,11 +118,22 @@ func operationID(h http.Header) (string, error) {
 	case len(given) > 1:
 		return "", invalid(FieldError{IdempotencyKey, "it is given more than once"})
 	}
-	if err := flashsale.CheckID("the id of the operation", given[0]); err != nil {
+	if err := CheckOperationID("the id of the operation", given[0]); err != nil {
 		return "", invalid(FieldError{IdempotencyKey, err.Error()})
 	}
-	if len(given[0]) > maxOperationID {
-		return "", invalid(FieldError{IdempotencyKey, fmt.Sprintf("it has %d bytes, more than %d", len(given[0]), maxOperationID)})
-	}
 	return given[0], nil
+}
+
+// CheckID says what is wrong with the id of a sale or a sku, which what names in the error.
+func CheckID(what, id string) error { return flashsale.CheckID(what, id) }
+
+// CheckOperationID says what is wrong with the name of an operation.
+func CheckOperationID(what, id string) error {
+	if err := flashsale.CheckID(what, id); err != nil {
+		return err
+	}
+	if len(id) > maxOperationID {
+		return fmt.Errorf("%s has %d bytes, more than %d", what, len(id), maxOperationID)
+	}
+	return nil
 }

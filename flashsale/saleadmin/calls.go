@@ -10,14 +10,14 @@ const (
 	Close  = "close"
 )
 
-// List lists sales, newest first; a limit of 0 is the server's.
-func (c *Client) List(ctx context.Context, limit int) (*List, error) {
-	return ask[List](ctx, c, call{method: "GET", query: only("limit", count(limit))})
+// List lists sales, newest first.
+func (c *Client) List(ctx context.Context, p Page) (*List, error) {
+	return ask[List](ctx, c, call{method: "GET", query: p.query(nil)})
 }
 
-// Show returns a sale and where it stands.
-func (c *Client) Show(ctx context.Context, sale string) (*Sale, error) {
-	return ask[Sale](ctx, c, call{method: "GET", path: id(sale)})
+// Show returns a sale and where it stands, with a page of its skus.
+func (c *Client) Show(ctx context.Context, sale string, p Page) (*Sale, error) {
+	return ask[Sale](ctx, c, call{method: "GET", path: id(sale), query: p.query(nil)})
 }
 
 // Preflight says what is not ready for the opening of a sale, or ("") of any.
@@ -28,9 +28,9 @@ func (c *Client) Preflight(ctx context.Context, sale string) (*Preflight, error)
 	return ask[Preflight](ctx, c, call{method: "GET", path: id(sale, "preflight")})
 }
 
-// Report says whether the stores agree on a sku, or ("") on each of a sale.
-func (c *Client) Report(ctx context.Context, sale, sku string) (*Report, error) {
-	return ask[Report](ctx, c, call{method: "GET", path: id(sale, "report"), query: only("sku", sku)})
+// Report says whether the stores agree on a sku, or ("") on each of a page of a sale's.
+func (c *Client) Report(ctx context.Context, sale, sku string, p Page) (*Report, error) {
+	return ask[Report](ctx, c, call{method: "GET", path: id(sale, "report"), query: p.query(only("sku", sku))})
 }
 
 // Story tells all that is known of a shopper in a sale.
@@ -38,9 +38,9 @@ func (c *Client) Story(ctx context.Context, sale, user string) (*Story, error) {
 	return ask[Story](ctx, c, call{method: "GET", path: id(sale, "story"), query: only("user", user)})
 }
 
-// PlanRebuild is the dry run of Rebuild.
-func (c *Client) PlanRebuild(ctx context.Context, sale, sku string) (*Plans, error) {
-	return ask[Plans](ctx, c, call{method: "GET", path: id(sale, "rebuild"), query: only("sku", sku)})
+// PlanRebuild is the dry run of Rebuild, of a sku, or ("") of a page of a sale's.
+func (c *Client) PlanRebuild(ctx context.Context, sale, sku string, p Page) (*Plans, error) {
+	return ask[Plans](ctx, c, call{method: "GET", path: id(sale, "rebuild"), query: p.query(only("sku", sku))})
 }
 
 // DeadLetters lists the jobs of a sku that could not be decided; a limit of 0 is the server's.

@@ -24,7 +24,7 @@ func (a *api) create(q *request) error {
 		return err
 	}
 	q.done(slog.String("sale", sale.ID), slog.Int("skus", len(sale.SKUs)))
-	view, err := q.sale(sale.ID, defaultOperations)
+	view, err := q.sale(sale.ID, defaultOperations, Page{Limit: showPage().usual})
 	if err != nil {
 		return err
 	}

@@ -57,10 +57,10 @@ func TestClientCalls(t *testing.T) {
 		id := fmt.Sprint("s", i)
 		done(id)(c.Status(ctx, id, "eleven", verb, StatusOrder{Reason: "x", SKU: "a.b_c-d"}))
 	}
-	if s, err := c.Show(ctx, "eleven"); err != nil || s.SKUs[0].SQL.Total != 6 || s.SKUs[0].Status != "draining" {
+	if s, err := c.Show(ctx, "eleven", Page{}); err != nil || s.SKUs[0].SQL.Total != 6 || s.SKUs[0].Status != "draining" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if l, err := c.List(ctx, 1); err != nil || len(l.Sales) != 1 || l.More {
+	if l, err := c.List(ctx, Page{Limit: 1}); err != nil || len(l.Sales) != 1 || l.Next != "" {
 		t.Errorf("%+v, %v", l, err)
 	}
 	if s, err := c.Story(ctx, "eleven", "a&b=c \x00"); err != nil || s.User != "a&b=c \x00" {
@@ -72,16 +72,16 @@ func TestClientCalls(t *testing.T) {
 	if n, err := c.Revive(ctx, "v1", "eleven", "a.b_c-d", ReviveOrder{Reason: "x", IDs: []string{"1"}}); err != nil || n.Revived != 0 {
 		t.Errorf("%+v, %v", n, err)
 	}
-	if p, err := c.Report(ctx, "eleven", ""); err != nil || !p.Audits[0].OK {
+	if p, err := c.Report(ctx, "eleven", "", Page{}); err != nil || !p.Audits[0].OK {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if p, err := c.PlanRebuild(ctx, "eleven", "a.b_c-d"); err != nil || len(p.Plans) != 1 {
+	if p, err := c.PlanRebuild(ctx, "eleven", "a.b_c-d", Page{}); err != nil || len(p.Plans) != 1 {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if m, err := c.Match(ctx, "m1", MatchOrder{Reason: "x"}); err != nil || !m.OK || m.OperationID != "m1" {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if _, err := c.Show(ctx, "../x"); !isProblem(err, http.StatusBadRequest, string(flashsale.CodeInvalidArgument)) {
+	if _, err := c.Show(ctx, "../x", Page{}); !isProblem(err, http.StatusBadRequest, string(flashsale.CodeInvalidArgument)) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -124,7 +124,7 @@ func TestClientMeetsOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.List(t.Context(), 0); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret") {
+		if _, err := client.List(t.Context(), Page{}); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v, want %s", name, err, c.says)
 		}
 		srv.Close()

@@ -23,7 +23,7 @@ type Sales interface {
 // Catalog tells what there is.
 type Catalog interface {
 	Instance() string
-	SaleIDs(ctx context.Context, limit int) ([]string, error)
+	SalesAfter(ctx context.Context, after string, limit int) ([]flashsale.Sale, []flashsale.SKUState, error)
 	Sale(ctx context.Context, id string) (*flashsale.Sale, error)
 	SKU(ctx context.Context, key flashsale.Key) (*flashsale.SKUState, error)
 	SKUs(ctx context.Context) ([]flashsale.SKUState, error)

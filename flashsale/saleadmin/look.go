@@ -12,12 +12,12 @@ import (
 
 // Bounds of lists.
 const (
-	defaultSales, maxSales           = 50, 500
+	defaultSales, maxSales           = 50, 100
 	defaultOperations, maxOperations = 20, 200
 )
 
 func (a *api) list(q *request) error {
-	values, err := q.query("limit")
+	values, err := q.query("limit", "cursor")
 	if err != nil {
 		return err
 	}
@@ -25,58 +25,46 @@ func (a *api) list(q *request) error {
 	if err != nil {
 		return err
 	}
-	ctx := q.r.Context()
-	ids, err := a.sales.SaleIDs(ctx, limit+1)
-	if err != nil {
+	after := values.Get("cursor")
+	sales, skus, err := a.sales.SalesAfter(q.r.Context(), after, limit+1)
+	switch {
+	case after != "" && flashsale.CodeOf(err) == flashsale.CodeUnknownSale:
+		return invalid(FieldError{"cursor", noSuchCursor})
+	case err != nil:
 		return err
 	}
-	states, err := a.sales.SKUs(ctx)
-	if err != nil {
-		return err
+	of := map[string][]flashsale.SKUState{}
+	for i := range skus {
+		of[skus[i].Key.Sale] = append(of[skus[i].Key.Sale], skus[i])
 	}
-	of := map[flashsale.Key]*flashsale.SKUState{}
-	for i := range states {
-		of[states[i].Key] = &states[i]
+	list := List{Sales: []Summary{}}
+	if len(sales) > limit {
+		sales, list.Next = sales[:limit], sales[limit-1].ID
 	}
-	list := List{Sales: []Summary{}, More: len(ids) > limit}
-	for _, id := range ids[:min(limit, len(ids))] {
-		summary, err := q.summary(id, of)
-		if err != nil {
-			return err
-		}
-		list.Sales = append(list.Sales, *summary)
+	for i := range sales {
+		list.Sales = append(list.Sales, summaryOf(&sales[i], of[sales[i].ID]))
 	}
 	return q.answer(http.StatusOK, &list)
 }
 
-// summary sums a sale up, of the skus that are known or, of a sale that has been over for long, read one by one.
-func (q *request) summary(id string, known map[flashsale.Key]*flashsale.SKUState) (*Summary, error) {
-	sale, err := q.sales.Sale(q.r.Context(), id)
-	if err != nil {
-		return nil, err
-	}
-	s := &Summary{
+// summaryOf sums a sale up.
+func summaryOf(sale *flashsale.Sale, skus []flashsale.SKUState) Summary {
+	s := Summary{
 		ID: sale.ID, Title: sale.Title, Zone: sale.Zone, OpensAt: instant(sale.OpensAt), ClosesAt: instant(sale.ClosesAt), SKUs: len(sale.SKUs),
 		Statuses: map[string]int{},
 	}
-	for i := range sale.SKUs {
-		key := flashsale.Key{Sale: id, SKU: sale.SKUs[i].ID}
-		k, ok := known[key]
-		if !ok {
-			if k, err = q.sales.SKU(q.r.Context(), key); err != nil {
-				return nil, err
-			}
-		}
+	for i := range skus {
+		k := &skus[i]
 		s.Statuses[string(k.Settings.Status)]++
 		s.Total += k.Total
 		s.Reserved += k.Reserved
 		s.Sold += k.Sold
 	}
-	return s, nil
+	return s
 }
 
 func (a *api) show(q *request) error {
-	values, err := q.query("operations")
+	values, err := q.query("operations", "limit", "cursor")
 	if err != nil {
 		return err
 	}
@@ -84,15 +72,19 @@ func (a *api) show(q *request) error {
 	if err != nil {
 		return err
 	}
-	sale, err := q.sale(q.r.PathValue("sale"), operations)
+	page, err := skuPage(values, showPage())
+	if err != nil {
+		return err
+	}
+	sale, err := q.sale(q.r.PathValue("sale"), operations, page)
 	if err != nil {
 		return err
 	}
 	return q.answer(http.StatusOK, sale)
 }
 
-// sale reads a sale and where it stands.
-func (q *request) sale(id string, operations int) (*Sale, error) {
+// sale reads a sale and where it stands, with a page of its skus.
+func (q *request) sale(id string, operations int, page Page) (*Sale, error) {
 	ctx := q.r.Context()
 	s, err := q.sales.Sale(ctx, id)
 	if err != nil {
@@ -100,16 +92,21 @@ func (q *request) sale(id string, operations int) (*Sale, error) {
 	}
 	view := &Sale{
 		ID: s.ID, Title: s.Title, Currency: s.Currency, Zone: s.Zone, OpensAt: instant(s.OpensAt), ClosesAt: instant(s.ClosesAt),
-		Hold: s.Hold.String(), PayTime: s.PayTime.String(), Grace: s.Grace.String(), SKUs: []SKU{},
+		Hold: s.Hold.String(), PayTime: s.PayTime.String(), Grace: s.Grace.String(), SKUCount: len(s.SKUs), SKUs: []SKU{},
 		Instance: q.sales.Instance(), Alarms: q.alarmsOf(id), Operations: []Operation{},
 	}
-	for i := range s.SKUs {
-		key := flashsale.Key{Sale: id, SKU: s.SKUs[i].ID}
+	skus, next, err := pageOf(s.SKUs, page, func(k *flashsale.SKU) string { return k.ID })
+	if err != nil {
+		return nil, err
+	}
+	view.Next = next
+	for i := range skus {
+		key := flashsale.Key{Sale: id, SKU: skus[i].ID}
 		look, err := q.sales.Look(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		view.SKUs = append(view.SKUs, skuOf(&s.SKUs[i], look))
+		view.SKUs = append(view.SKUs, skuOf(&skus[i], look))
 		ops, err := q.sales.Operations(ctx, key, operations)
 		if err != nil {
 			return nil, err

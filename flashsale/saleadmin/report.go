@@ -13,11 +13,11 @@ import (
 const matchBack = 24 * time.Hour
 
 func (a *api) report(q *request) error {
-	keys, err := q.keysAsked()
+	keys, next, err := q.keysAsked()
 	if err != nil {
 		return err
 	}
-	r := Report{Instance: a.sales.Instance(), Reconciliation: reconciliationOf(a.sales.LastReconciliation(), keys), Audits: []Audit{}}
+	r := Report{Next: next, Instance: a.sales.Instance(), Reconciliation: reconciliationOf(a.sales.LastReconciliation(), keys), Audits: []Audit{}}
 	for _, key := range keys {
 		audit, err := a.sales.Audit(q.r.Context(), key)
 		if err != nil {
@@ -28,13 +28,20 @@ func (a *api) report(q *request) error {
 	return q.answer(http.StatusOK, &r)
 }
 
-// keysAsked are the skus of the sale in the path, or the one of the parameter sku.
-func (q *request) keysAsked() ([]flashsale.Key, error) {
-	values, err := q.query("sku")
+// keysAsked are a page of the skus of the sale in the path, or the one of the parameter sku.
+func (q *request) keysAsked() (keys []flashsale.Key, next string, err error) {
+	values, err := q.query("sku", "limit", "cursor")
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return q.keysOf(q.r.Context(), q.r.PathValue("sale"), values.Get("sku"))
+	page, err := skuPage(values, auditPage())
+	if err != nil {
+		return nil, "", err
+	}
+	if keys, err = q.keysOf(q.r.Context(), q.r.PathValue("sale"), values.Get("sku")); err != nil {
+		return nil, "", err
+	}
+	return pageOf(keys, page, func(k *flashsale.Key) string { return k.SKU })
 }
 
 func reconciliationOf(r *engine.ReconcileReport, keys []flashsale.Key) *Reconciliation {
@@ -104,11 +111,11 @@ func (a *api) match(q *request) error {
 }
 
 func (a *api) planRebuild(q *request) error {
-	keys, err := q.keysAsked()
+	keys, next, err := q.keysAsked()
 	if err != nil {
 		return err
 	}
-	plans := Plans{Plans: []Plan{}}
+	plans := Plans{Plans: []Plan{}, Next: next}
 	for _, key := range keys {
 		p, err := a.sales.PlanRebuild(q.r.Context(), key)
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate-io/headgate/flashsale/engine"
 )
 
-// maxDead bounds a list of dead letters, and how many are revived at a time.
-const maxDead = 1000
+// maxDeadListed bounds a list of dead letters, maxDead how many are revived at a time.
+const maxDeadListed, maxDead = 500, 1000
 
 func (a *api) story(q *request) error {
 	values, err := q.query("user")
@@ -72,7 +72,7 @@ func (a *api) deadLetters(q *request) error {
 	if err != nil {
 		return err
 	}
-	limit, err := number(values, "limit", 100, maxDead)
+	limit, err := number(values, "limit", 100, maxDeadListed)
 	if err != nil {
 		return err
 	}
@@ -80,11 +80,12 @@ func (a *api) deadLetters(q *request) error {
 	if _, err := q.keysOf(q.r.Context(), key.Sale, key.SKU); err != nil {
 		return err
 	}
-	dead, err := a.sales.DeadLetters(q.r.Context(), key, limit)
+	dead, err := a.sales.DeadLetters(q.r.Context(), key, limit+1)
 	if err != nil {
 		return err
 	}
-	view := DeadLetters{DeadLetters: []DeadLetter{}}
+	view := DeadLetters{DeadLetters: []DeadLetter{}, More: len(dead) > limit}
+	dead = dead[:min(limit, len(dead))]
 	for i := range dead {
 		d := &dead[i]
 		one := DeadLetter{
