@@ -209,7 +209,7 @@ func TestSaleMessages(t *testing.T) {
 	t.Cleanup(gone.Close)
 	hung := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	t.Cleanup(hung.Close)
-	real := newSaleListener(t)
+	listener := newSaleListener(t)
 	token := "HEADGATE_ADMIN_TOKEN=" + saleToken(saleadmin.Admin)
 	local := "XDG_RUNTIME_DIR=" + t.TempDir()
 	for name, c := range map[string]struct {
@@ -231,13 +231,13 @@ func TestSaleMessages(t *testing.T) {
 		"no-file":        {args: []string{"create", "none.yaml", "--reason", "x"}, env: []string{token}},
 		"other-server":   {args: []string{"list", "--admin", other.URL}, env: []string{token}},
 		"redirected":     {args: []string{"list", "--admin", elsewhere.URL}, env: []string{token}},
-		"wrong-token":    {args: []string{"list", "--admin", real.url}, env: []string{"HEADGATE_ADMIN_TOKEN=a-token-that-nobody-knows"}},
-		"viewer":         {args: []string{"topup", "spring", "mug", "5", "--reason", "x", "--id", "u1", "--admin", real.url}, env: []string{"HEADGATE_ADMIN_TOKEN=" + saleToken(saleadmin.Viewer)}},
-		"viewer-opens":   {args: []string{"open", "spring", "--reason", "x", "--id", "o1", "--admin", real.url}, env: []string{"HEADGATE_ADMIN_TOKEN=" + saleToken(saleadmin.Viewer)}},
+		"wrong-token":    {args: []string{"list", "--admin", listener.url}, env: []string{"HEADGATE_ADMIN_TOKEN=a-token-that-nobody-knows"}},
+		"viewer":         {args: []string{"topup", "spring", "mug", "5", "--reason", "x", "--id", "u1", "--admin", listener.url}, env: []string{"HEADGATE_ADMIN_TOKEN=" + saleToken(saleadmin.Viewer)}},
+		"viewer-opens":   {args: []string{"open", "spring", "--reason", "x", "--id", "o1", "--admin", listener.url}, env: []string{"HEADGATE_ADMIN_TOKEN=" + saleToken(saleadmin.Viewer)}},
 		"bad-gateway":    {args: []string{"list", "--admin", gone.URL}, env: []string{token}},
 		"cut":            {args: []string{"pause", "spring", "--reason", "x", "--id", "p1", "--admin", hung.URL}, env: []string{token}},
 		"cut-read":       {args: []string{"list", "--admin", hung.URL}, env: []string{token}},
-		"https-for-http": {args: []string{"list", "--admin", strings.Replace(real.url, "http", "https", 1)}, env: []string{token}},
+		"https-for-http": {args: []string{"list", "--admin", strings.Replace(listener.url, "http", "https", 1)}, env: []string{token}},
 		"no-scheme":      {args: []string{"list", "--admin", "ftp://127.0.0.1:9090"}, env: []string{token}},
 		"no-port":        {args: []string{"list", "--admin", "http://127.0.0.1:99999"}, env: []string{token}},
 		"no-host":        {args: []string{"list", "--admin", "http://:9090"}, env: []string{token}},
@@ -263,13 +263,13 @@ func TestSaleMessages(t *testing.T) {
 		"id-spaces":      {args: []string{"pause", "spring", "--reason", "x", "--id", "a b"}, env: []string{token}},
 		"id-long":        {args: []string{"pause", "spring", "--reason", "x", "--id", strings.Repeat("x", 61)}, env: []string{token}},
 		"reason-spaces":  {args: []string{"pause", "spring", "--reason", " "}, env: []string{token}},
-		"since":          {args: []string{"match", "--since", "yesterday", "--reason", "x", "--id", "m1", "--admin", real.url}, env: []string{token}},
+		"since":          {args: []string{"match", "--since", "yesterday", "--reason", "x", "--id", "m1", "--admin", listener.url}, env: []string{token}},
 		"file-missing":   {args: []string{"create"}, env: []string{token}},
 		"file-empty":     {args: []string{"create", "/dev/null", "--reason", "x"}, env: []string{token}},
 		"file-folder":    {args: []string{"create", ".", "--reason", "x"}, env: []string{token}},
 		"file-endless":   {args: []string{"create", "/dev/zero", "--reason", "x"}, env: []string{token}},
 		"preflight-two":  {args: []string{"preflight", "a", "b"}, env: []string{token}},
-		"preflight-none": {args: []string{"preflight", "summer", "--admin", real.url}, env: []string{token}},
+		"preflight-none": {args: []string{"preflight", "summer", "--admin", listener.url}, env: []string{token}},
 		"close-sku":      {args: []string{"close", "spring", "mug", "--reason", "x"}, env: []string{token}},
 		"list-more":      {args: []string{"list", "spring"}, env: []string{token}},
 		"flag-unknown":   {args: []string{"list", "--admn", "x"}, env: []string{token}},
@@ -281,7 +281,7 @@ func TestSaleMessages(t *testing.T) {
 			if strings.Contains(got, "hunter2") || strings.Contains(got, saleToken(saleadmin.Admin)) {
 				t.Errorf("a secret is shown:\n%s", got)
 			}
-			golden(t, "sale-usage-"+name, strings.NewReplacer(other.URL, "http://OTHER", elsewhere.URL, "http://ELSEWHERE", gone.URL, "http://GONE", hung.URL, "http://HUNG", real.url, "http://REAL", strings.Replace(real.url, "http", "https", 1), "https://REAL").Replace(got))
+			golden(t, "sale-usage-"+name, strings.NewReplacer(other.URL, "http://OTHER", elsewhere.URL, "http://ELSEWHERE", gone.URL, "http://GONE", hung.URL, "http://HUNG", listener.url, "http://REAL", strings.Replace(listener.url, "http", "https", 1), "https://REAL").Replace(got))
 		})
 	}
 }

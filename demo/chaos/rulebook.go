@@ -69,6 +69,8 @@ func clauses() []clause {
 		{rule: "browse", method: "GET", key: []string{"ip"}, missing: "shared", by: address},
 		{rule: "login", method: "POST", paths: []string{"/login"}, key: []string{"ip"}, missing: "shared", by: address},
 		{rule: "login-device", method: "POST", paths: []string{"/login"}, key: []string{"device"}, missing: "skip", by: device},
+		{rule: "guest-ip", method: "POST", paths: []string{"/guest"}, key: []string{"ip"}, missing: "shared", by: address},
+		{rule: "guest-device", method: "POST", paths: []string{"/guest"}, key: []string{"device"}, missing: "skip", by: device},
 		{rule: "sms-phone", method: "POST", paths: []string{"/sms"}, key: []string{"phone"}, missing: "shared", by: phone},
 		{rule: "sms-ip", method: "POST", paths: []string{"/sms"}, key: []string{"ip"}, missing: "shared", by: address},
 		{rule: "sms-device", method: "POST", paths: []string{"/sms"}, key: []string{"device"}, missing: "shared", by: anyDevice},
