@@ -138,7 +138,7 @@ func TestSaleAttacked(t *testing.T) {
 func TestSaleOverOneConnection(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, ServeConfig{}, SaleConfig{DB: "sqlite::memory:"})
-	defer s.close()
+	t.Cleanup(s.close) // after the streams
 	s.sell(10)
 	path := s.reserve("victim-7", s.token("victim-7"))
 	transport := &http.Transport{Protocols: new(http.Protocols)}
@@ -162,7 +162,7 @@ func TestSaleOverOneConnection(t *testing.T) {
 	open := 0
 	for range 50 {
 		res := get("victim-7", path+"/events")
-		defer res.Body.Close()
+		t.Cleanup(func() { _ = res.Body.Close() })
 		if res.ProtoMajor != 2 {
 			t.Fatalf("it is %s", res.Proto)
 		}
