@@ -58,17 +58,24 @@ type killedSale struct {
 // stream did not ask; and when the Stock that had been lost was loaded without those for whom it is held.
 func TestKilledUnderGuests(t *testing.T) {
 	s := openKilledSale(t)
-	var all sync.WaitGroup
-	for _, g := range s.guests {
-		all.Go(g.shop)
-	}
+	all := s.everybody((*guest).shop)
 	for _, f := range s.faults() {
 		s.suffer(&f)
 	}
 	if all.Wait(); s.ctx.Err() != nil {
 		t.Fatalf("after %s not everybody has a final answer: %s", guestsWithin, s.whereGuestsAre())
 	}
+	s.everybody((*guest).comeBack).Wait()
 	s.judge()
+}
+
+// everybody has all guests do something.
+func (s *killedSale) everybody(do func(*guest)) *sync.WaitGroup {
+	all := new(sync.WaitGroup)
+	for _, g := range s.guests {
+		all.Go(func() { do(g) })
+	}
+	return all
 }
 
 func openKilledSale(t *testing.T) *killedSale {
