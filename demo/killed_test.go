@@ -28,7 +28,7 @@ const (
 	guestsOpen = 8 * time.Second
 	// guestsHold is more than any machine takes.
 	guestsHold   = 10 * time.Minute
-	guestsWithin = 5 * time.Minute
+	guestsWithin = 8 * time.Minute
 )
 
 // killedSale is the demo's sale, run by the binary.

@@ -87,6 +87,7 @@ const hands = `((wish) => {
 type saying struct {
 	State  string  `json:"state"`
 	Result *result `json:"result"`
+	User   string  `json:"user"`
 }
 
 func newGuest(s *killedSale, browser context.Context, n int) *guest {
@@ -101,7 +102,7 @@ func (g *guest) open() error {
 		return err
 	}
 	_, err := chromedp.Call(g.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
-		Source: `addEventListener("headgate", (e) => told(e.detail))`,
+		Source: `addEventListener("headgate", (e) => told({...e.detail, user: document.querySelector('.who b')?.textContent}))`,
 	})
 	return err
 }
@@ -112,7 +113,7 @@ func (g *guest) hear(_ context.Context, said saying) (chromedp.Void, error) {
 	defer g.mu.Unlock()
 	g.heard = append(g.heard, said.State)
 	if said.Result != nil && said.Result.State == said.State { // else it is the last one before
-		g.sale.heard.hear(g.user, said.Result)
+		g.sale.heard.hear(guestAccount+said.User, said.Result)
 	}
 	return chromedp.Void{}, nil
 }
