@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
@@ -85,13 +86,13 @@ func (m *market) underWay(ctx context.Context) string {
 		return err.Error()
 	}
 	if sale.Held > 0 {
-		return fmt.Sprintf("%d units are held", sale.Held)
+		return counted(sale.Held, "unit is held", "units are held")
 	}
 	if books.CapturedLoose > 0 {
-		return fmt.Sprintf("%d payments have been taken, and are neither used nor given back", books.CapturedLoose)
+		return counted(books.CapturedLoose, "payment has been taken, and is neither used nor given back", "payments have been taken, and are neither used nor given back")
 	}
 	if owed := m.book.owed(); owed > 0 {
-		return fmt.Sprintf("%d payments are to be given back", owed)
+		return counted(owed, "payment is to be given back", "payments are to be given back")
 	}
 	quiet, what, err := m.Quiescent(ctx, m.key)
 	switch {
@@ -107,14 +108,14 @@ func (m *market) underWay(ctx context.Context) string {
 // that had failed may go through after all, of which the match alone hears.
 func (m *market) bankUnderWay(ctx context.Context) string {
 	if planned := m.bank.Stats().Planned; planned > 0 {
-		return fmt.Sprintf("the bank is still at %d things", planned)
+		return "the bank is still at " + counted(planned, "thing", "things")
 	}
 	report, err := m.MatchOnce(ctx, m.start)
 	switch {
 	case err != nil:
 		return err.Error()
 	case report.Repaired > 0:
-		return fmt.Sprintf("the match has just put %d payments right", report.Repaired)
+		return "the match has just put " + counted(report.Repaired, "payment", "payments") + " right"
 	}
 	for i := range report.Differences {
 		if d := &report.Differences[i]; d.Kind == engine.UnknownHere || m.knows(d) {
@@ -143,15 +144,15 @@ func (m *market) check(ctx context.Context, v *Invariants, heard *answers) error
 		v.unless(false, "%s: %s", b.Invariant, b.Text)
 	}
 	sale := m.count(ctx)
-	v.unless(sale.Oversold == 0, "%d units are sold or held beyond the stock of %d", sale.Oversold, sale.Stock)
+	v.unless(sale.Oversold == 0, "%s sold or held beyond the stock of %d", counted(sale.Oversold, "unit is", "units are"), sale.Stock)
 	v.unless(sale.Sold+sale.Unsold == sale.Stock, "%d sold and %d unsold are not the stock of %d", sale.Sold, sale.Unsold, sale.Stock)
-	v.unless(sale.Reserved == sale.Sold+sale.Returned+sale.Held, "%d units were reserved, and %d sold, %d returned and %d held are not as many",
-		sale.Reserved, sale.Sold, sale.Returned, sale.Held)
+	v.unless(sale.Reserved == sale.Sold+sale.Returned+sale.Held, "%s reserved, and %d sold, %d returned and %d held are not as many",
+		counted(sale.Reserved, "unit was", "units were"), sale.Sold, sale.Returned, sale.Held)
 	if v.Settled {
 		stock := &report.Stock
 		v.unless(stock.Sold+stock.Available == stock.Total, "at the end the stock has %d sold and %d available of %d", stock.Sold, stock.Available, stock.Total)
-		v.unless(sale.Paid-sale.Refunded == sale.Sold, "%d payments less %d given back are not the %d units sold", sale.Paid, sale.Refunded, sale.Sold)
-		v.unless(len(m.book.owners) == sale.Sold, "%d reservations are paid, and %d units sold", len(m.book.owners), sale.Sold)
+		v.unless(sale.Paid-sale.Refunded == sale.Sold, "%s less %d given back are not the %s sold", counted(sale.Paid, "payment", "payments"), sale.Refunded, counted(sale.Sold, "unit", "units"))
+		v.unless(len(m.book.owners) == sale.Sold, "%s paid, and %s sold", counted(len(m.book.owners), "reservation is", "reservations are"), counted(sale.Sold, "unit", "units"))
 	}
 	m.checkBank(v, &sale)
 	return m.checkAnswers(ctx, v, heard)
@@ -161,12 +162,20 @@ func (m *market) check(ctx context.Context, v *Invariants, heard *answers) error
 func (m *market) checkBank(v *Invariants, sale *Sale) {
 	kept := 0
 	for r := range m.bank.Records() {
-		v.unless(r.Captures <= 1 && r.Refunds <= r.Captures, "the payment %s was taken %d times and given back %d times", r.Intent.Key, r.Captures, r.Refunds)
+		v.unless(r.Captures <= 1 && r.Refunds <= r.Captures, "the payment %s was taken %s and given back %s", r.Intent.Key, counted(r.Captures, "time", "times"), counted(r.Refunds, "time", "times"))
 		if r.Charged() {
 			kept++
 		}
 	}
-	v.unless(!v.Settled || kept == sale.Sold, "the bank keeps %d payments for %d units sold", kept, sale.Sold)
+	v.unless(!v.Settled || kept == sale.Sold, "the bank keeps %s for %s sold", counted(kept, "payment", "payments"), counted(sale.Sold, "unit", "units"))
+}
+
+// counted is a number with what it counts: counted(1, "unit is", "units are").
+func counted[N int | int64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.FormatInt(int64(n), 10) + " " + many
 }
 
 // findMany is how many reservations are looked up at a time.

@@ -298,7 +298,11 @@ func (p page) dead(d *saleadmin.DeadLetters) {
 }
 
 func (p page) revived(r *saleadmin.Revived, asked int) {
-	p.line("%d of %d wait to be decided again", r.Revived, asked)
+	wait := "wait"
+	if r.Revived == 1 {
+		wait = "waits"
+	}
+	p.line("%d of %d %s to be decided again", r.Revived, asked, wait)
 	if r.Revived < asked {
 		p.line("the others are past their deadline, decided meanwhile, or not there")
 	}
@@ -356,7 +360,7 @@ func (p page) match(m *saleadmin.Match) {
 	case m.OK:
 		p.line("they agree")
 	case m.Omitted > 0:
-		p.line("and %d more differences", m.Omitted)
+		p.line("and %s", plural(m.Omitted, "more difference"))
 	}
 }
 

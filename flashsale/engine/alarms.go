@@ -100,8 +100,8 @@ func (a *alarms) only(skus map[string]bool) {
 // look steps the alarms of a sku.
 func (a *alarms) look(key flashsale.Key, q *flashsale.QueueView, w *window) {
 	sku := key.String()
-	a.step(AlarmBacklog, sku, float64(q.Depth), fmt.Sprintf("%d jobs are to be decided", q.Depth))
-	a.step(AlarmDead, sku, float64(q.Dead), fmt.Sprintf("%d jobs could not be decided", q.Dead))
+	a.step(AlarmBacklog, sku, float64(q.Depth), counted(q.Depth, "job is to be decided", "jobs are to be decided"))
+	a.step(AlarmDead, sku, float64(q.Dead), counted(q.Dead, "job could not be decided", "jobs could not be decided"))
 	p99 := w.quantile(0.99)
 	a.step(AlarmLatency, sku, p99.Seconds(), fmt.Sprintf("1 of 100 reservations takes %s or longer to be decided", p99.Round(time.Millisecond)))
 }

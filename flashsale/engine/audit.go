@@ -111,7 +111,7 @@ func (e *Engine) lookAt(ctx context.Context, key flashsale.Key) (*audit, error) 
 		r.UnderWay = "the stock has just changed"
 	}
 	if r.UnderWay == "" && books.Unsent > 0 {
-		r.UnderWay = fmt.Sprintf("the stock has not followed %d rows of the outbox", books.Unsent)
+		r.UnderWay = notFollowed(books.Unsent)
 	}
 	return a, nil
 }
@@ -176,11 +176,12 @@ func (a *audit) sql() {
 	total := b.LedgerInitial + b.LedgerTopUp - b.LedgerWithdrawn
 	a.breaks("I4", s.Total == total, "SQL has a total of %d, the ledger %d", s.Total, total)
 	a.breaks("I4", b.Buyers == s.Reserved+s.Sold, "the buyers have %d, and %d are reserved or sold", b.Buyers, s.Reserved+s.Sold)
-	a.breaks("I4", b.OrdersPaid == b.Rows[flashsale.Confirmed], "%d orders are paid, and %d reservations confirmed", b.OrdersPaid, b.Rows[flashsale.Confirmed])
+	a.breaks("I4", b.OrdersPaid == b.Rows[flashsale.Confirmed], "%s paid, and %s confirmed",
+		counted(b.OrdersPaid, "order is", "orders are"), counted(b.Rows[flashsale.Confirmed], "reservation", "reservations"))
 	unpaid := b.Rows[flashsale.Reserved] + b.Rows[flashsale.Confirming]
-	a.breaks("I4", b.OrdersOpen == unpaid, "%d orders are open, and %d reservations are to be paid", b.OrdersOpen, unpaid)
-	a.breaks("I5", b.DoubleSettled == 0, "%d reservations are settled more than once", b.DoubleSettled)
-	a.breaks("I6", b.OverLimit == 0, "%d buyers have more than the purchase limit", b.OverLimit)
+	a.breaks("I4", b.OrdersOpen == unpaid, "%s open, and %s to be paid", counted(b.OrdersOpen, "order is", "orders are"), counted(unpaid, "reservation is", "reservations are"))
+	a.breaks("I5", b.DoubleSettled == 0, "%s settled more than once", counted(b.DoubleSettled, "reservation is", "reservations are"))
+	a.breaks("I6", b.OverLimit == 0, "%s more than the purchase limit", counted(b.OverLimit, "buyer has", "buyers have"))
 }
 
 // stock checks what the Stock says of itself.

@@ -154,7 +154,7 @@ func (p *pool) refresh(ctx context.Context) {
 	}
 	silent := p.silent
 	p.mu.Unlock()
-	p.alarms.step(AlarmSQL, "", float64(silent), fmt.Sprintf("%d looks in a row without an answer of the database: %v", silent, err))
+	p.alarms.step(AlarmSQL, "", float64(silent), fmt.Sprintf("%s without an answer of the database: %v", counted(silent, "look", "looks in a row"), err))
 	if err != nil {
 		return
 	}

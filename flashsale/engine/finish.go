@@ -180,7 +180,8 @@ func (e *Engine) withdraw(ctx context.Context, op *flashsale.Operation) (*flashs
 		case err != nil:
 			return nil, err
 		case !result.Done:
-			return e.end(ctx, op, flashsale.OpRefused, fmt.Sprintf("%d units were asked for and %d are available", op.Delta, result.Available))
+			return e.end(ctx, op, flashsale.OpRefused, fmt.Sprintf("%s asked for, and %s available",
+				counted(op.Delta, "unit was", "units were"), counted(result.Available, "is", "are")))
 		}
 		was := op.Epoch
 		committed, err := e.orders.CommitWithdrawal(ctx, op.ID, was)

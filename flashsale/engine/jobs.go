@@ -2,6 +2,7 @@ package engine
 
 import (
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -111,6 +112,13 @@ func (e *Engine) wakeWatcher() {
 	case e.care.watchNow <- struct{}{}:
 	default:
 	}
+}
+
+// lossy are the losses that were noticed.
+func (c *care) lossy() map[flashsale.Key]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.losses)
 }
 
 // lostIn reports whether a loss was noticed in this epoch of a key.

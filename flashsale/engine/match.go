@@ -341,7 +341,19 @@ func (e *Engine) judgeMatch(report *MatchReport) {
 	p.mu.Unlock()
 	e.logDifferences(report)
 	if changed {
-		e.observer.Alarm(AlarmPaymentsMatch, "", on, float64(again), fmt.Sprintf("%d differences were found twice in a row", again))
+		e.observer.Alarm(AlarmPaymentsMatch, "", on, float64(again), counted(again, "difference was found twice in a row", "differences were found twice in a row"))
+	}
+}
+
+// endMisfits ends the alarm about what a match here has found.
+func (e *Engine) endMisfits() {
+	p := e.paying
+	p.mu.Lock()
+	on := p.misfits
+	p.misfits, p.differed = false, map[differenceID]bool{}
+	p.mu.Unlock()
+	if on {
+		e.observer.Alarm(AlarmPaymentsMatch, "", false, 0, "another instance compares them now")
 	}
 }
 

@@ -21,7 +21,7 @@ func TestOperationsHappenOnce(t *testing.T) {
 		if op, err = k.engine.Withdraw(t.Context(), k.command("less"), 2); err != nil || op.State != flashsale.OpDone {
 			t.Fatalf("%+v, %v", op, err)
 		}
-		if op, err = k.engine.Withdraw(t.Context(), k.command("much"), 14); err != nil || op.State != flashsale.OpRefused || op.Detail != "14 units were asked for and 13 are available" {
+		if op, err = k.engine.Withdraw(t.Context(), k.command("much"), 14); err != nil || op.State != flashsale.OpRefused || op.Detail != "14 units were asked for, and 13 are available" {
 			t.Fatalf("%+v, %v", op, err)
 		}
 		ops, err := k.engine.SetRate(t.Context(), k.command("rate"), 77)
@@ -126,7 +126,7 @@ func TestStatusesInTheirOrder(t *testing.T) {
 		t.Error(err)
 	}
 	_ = step("drain", "", k.engine.DrainSale)
-	if err := step("close-2", flashsale.CodeInvalidState, k.engine.CloseSale); !strings.Contains(err.Error(), "1 jobs wait") {
+	if err := step("close-2", flashsale.CodeInvalidState, k.engine.CloseSale); !strings.Contains(err.Error(), "1 job waits") {
 		t.Error(err)
 	}
 	k.consume()
@@ -253,7 +253,7 @@ func TestPreflight(t *testing.T) {
 	}
 	k.reserve("a")
 	k.clock.advance(11 * time.Second)
-	if got := look(); !strings.Contains(got, "stops consumers eleven/phone: 1 jobs wait, the oldest for 11s") {
+	if got := look(); !strings.Contains(got, "stops consumers eleven/phone: 1 job waits, the oldest for 11s") {
 		t.Errorf("with a job that waits it finds\n%s", got)
 	}
 	k.consume()

@@ -108,7 +108,7 @@ func (p *preflight) equal(ctx context.Context, sku *flashsale.SKUState) {
 		return
 	}
 	if q := &s.view.Queue; q.Depth > 0 && q.Oldest > lagFails {
-		p.find(Stops, "consumers", name, "%d jobs wait, the oldest for %s: nobody decides them", q.Depth, q.Oldest.Round(time.Second))
+		p.find(Stops, "consumers", name, "%s, the oldest for %s: nobody decides them", counted(q.Depth, "job waits", "jobs wait"), q.Oldest.Round(time.Second))
 	}
 	if loss := p.lossOf(s.sku, &s.view); loss != "" {
 		p.find(Stops, "equal", name, "the stock is not loaded: %s", loss)

@@ -40,8 +40,8 @@ type RebuildReport struct {
 
 // String says it in a line.
 func (r *RebuildReport) String() string {
-	return fmt.Sprintf("epoch %d: %d jobs decided, %d refused, %d dropped; %d entries of %d buyers loaded, %d available",
-		r.Epoch, r.Jobs, r.Refused, r.Dropped, r.Entries, r.Buyers, r.Available)
+	return fmt.Sprintf("epoch %d: %s decided, %d refused, %d dropped; %s of %s loaded, %d available", r.Epoch, counted(r.Jobs, "job", "jobs"), r.Refused, r.Dropped,
+		counted(r.Entries, "entry", "entries"), counted(r.Buyers, "buyer", "buyers"), r.Available)
 }
 
 // rebuild is one rebuild under way.

@@ -81,6 +81,7 @@ func (e *Engine) ReconcileOnce(ctx context.Context) (int, error) {
 		errs = append(errs, k.run(ctx, deep))
 		did += k.report.Replayed
 	}
+	e.endDrifts(skus)
 	report.Took = time.Since(began)
 	e.care.mu.Lock()
 	e.care.report = report
@@ -230,6 +231,29 @@ func (k *reconciliation) drift(s *standing) {
 		k.observer.Alarm(AlarmDrift, key.String(), true, float64(found.Stock.Available-found.SQL.Available), found.String())
 	case found == nil && before.told:
 		k.observer.Alarm(AlarmDrift, key.String(), false, 0, "they agree again")
+	}
+}
+
+// endDrifts forgets drifts of all skus but these, and ends their alarms.
+func (e *Engine) endDrifts(but []flashsale.SKUState) {
+	kept := make(map[flashsale.Key]bool, len(but))
+	for i := range but {
+		kept[but[i].Key] = true
+	}
+	var ended []flashsale.Key
+	e.care.mu.Lock()
+	for key, d := range e.care.drifts {
+		if kept[key] {
+			continue
+		}
+		delete(e.care.drifts, key)
+		if d.told {
+			ended = append(ended, key)
+		}
+	}
+	e.care.mu.Unlock()
+	for _, key := range ended {
+		e.observer.Alarm(AlarmDrift, key.String(), false, 0, "it is not compared here any more")
 	}
 }
 

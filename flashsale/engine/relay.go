@@ -172,7 +172,7 @@ func (e *Engine) relayed(p *publication, listed int) {
 	for i := range p.refused {
 		e.setAside(&p.refused[i], now)
 		if len(r.aside) >= maxAside && p.down == nil {
-			p.down = errorf(flashsale.CodeUnavailable, "%d events are refused by the broker; look at its settings and the relay's", len(r.aside))
+			p.down = errorf(flashsale.CodeUnavailable, "%s refused by the broker; look at its settings and the relay's", counted(len(r.aside), "event is", "events are"))
 		}
 	}
 	if p.down == nil {
@@ -215,6 +215,17 @@ func (e *Engine) relayAlarm(p *publication, listed int) {
 	case p.down != nil:
 		e.observer.Alarm(AlarmRelay, "", true, float64(listed), fmt.Sprintf("the broker takes no events: %v", p.down))
 	default:
-		e.observer.Alarm(AlarmRelay, "", true, float64(len(r.aside)), fmt.Sprintf("%d events are refused by the broker", len(r.aside)))
+		e.observer.Alarm(AlarmRelay, "", true, float64(len(r.aside)), counted(len(r.aside), "event is refused by the broker", "events are refused by the broker"))
+	}
+}
+
+// endRelayAlarm ends it here.
+func (e *Engine) endRelayAlarm() {
+	r := e.relaying
+	r.turn <- struct{}{}
+	defer func() { <-r.turn }()
+	if r.alarmed {
+		r.alarmed = false
+		e.observer.Alarm(AlarmRelay, "", false, 0, "another instance publishes events now")
 	}
 }

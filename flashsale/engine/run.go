@@ -21,19 +21,21 @@ type job struct {
 	once  func(ctx context.Context) (int, error)
 	// now wakes it before its time; nil never does.
 	now <-chan struct{}
+	// over ends the alarms that it has raised, when another instance does it from now on, which raises its own; nil: there are none.
+	over func()
 }
 
 func (e *Engine) jobs() []job {
 	every := &e.cfg.Jobs
 	jobs := []job{
 		{name: "deliver", every: every.Deliver, once: e.DeliverOnce},
-		{name: "relay", every: every.Relay, once: e.RelayOnce},
+		{name: "relay", every: every.Relay, once: e.RelayOnce, over: e.endRelayAlarm},
 		{name: "sweep", every: every.Sweep, once: e.SweepOnce},
 		{name: "watch", every: every.Watch, once: e.WatchOnce, now: e.care.watchNow},
-		{name: "reconcile", every: every.Reconcile, once: e.ReconcileOnce},
+		{name: "reconcile", every: every.Reconcile, once: e.ReconcileOnce, over: func() { e.endDrifts(nil) }},
 	}
 	if e.payments != nil {
-		jobs = append(jobs, job{name: "poll", every: every.Poll, once: e.PollOnce}, job{name: "match", every: every.Match, once: e.matchJob})
+		jobs = append(jobs, job{name: "poll", every: every.Poll, once: e.PollOnce}, job{name: "match", every: every.Match, once: e.matchJob, over: e.endMisfits})
 	}
 	return jobs
 }
@@ -64,6 +66,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer e.care.started.Store(false)
 	e.running.Go(func() { e.runConsumers(ctx) })
 	e.running.Go(func() { e.runRefusals(ctx) })
+	e.running.Go(func() { e.runMender(ctx) })
 	for _, j := range e.jobs() {
 		e.running.Go(func() { e.runJob(ctx, &j) })
 	}
@@ -82,6 +85,9 @@ func (e *Engine) runJob(ctx context.Context, j *job) {
 			e.observer.Leased(j.name, true)
 			defer e.observer.Leased(j.name, false)
 			e.repeat(ctx, j)
+			if j.over != nil {
+				j.over()
+			}
 			return nil
 		})
 		if err != nil && ctx.Err() == nil {

@@ -66,7 +66,7 @@ func (s *scaler) next(l load) (why string) {
 	case s.pressed > pressedFor && s.workers < s.max && l.full >= l.short && l.full > 0 && !l.now.Before(s.hold):
 		s.trial = &trial{base: float64(s.recent[0]+s.recent[1]) / pressedFor}
 		s.workers++
-		return fmt.Sprintf("%d jobs wait, the oldest for %s", l.waiting, l.lag.Round(time.Millisecond))
+		return fmt.Sprintf("%s, the oldest for %s", counted(l.waiting, "job waits", "jobs wait"), l.lag.Round(time.Millisecond))
 	case s.quiet >= quietFor && s.workers > s.min:
 		s.quiet = 0
 		s.workers--

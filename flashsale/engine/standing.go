@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
@@ -57,17 +56,21 @@ func (s *standing) underWay() string {
 	case s.view.Settings.Version < s.sku.Settings.Version:
 		return "the stock does not have its settings yet"
 	case q.Depth > 0:
-		return fmt.Sprintf("%d jobs wait to be decided", q.Depth)
+		return counted(q.Depth, "job waits to be decided", "jobs wait to be decided")
 	case q.Pending > 0:
-		return fmt.Sprintf("%d reservations are pending", q.Pending)
+		return counted(q.Pending, "reservation is pending", "reservations are pending")
 	case s.unsent > 0:
-		return fmt.Sprintf("the stock has not followed %d rows of the outbox", s.unsent)
+		return notFollowed(s.unsent)
 	case s.open > 0:
-		return fmt.Sprintf("%d operations are open", s.open)
+		return counted(s.open, "operation is open", "operations are open")
 	case !s.still:
 		return "the stock has just changed"
 	}
 	return ""
+}
+
+func notFollowed(rows int64) string {
+	return "the stock has not followed " + counted(rows, "row of the outbox", "rows of the outbox")
 }
 
 // drift returns how the counters differ, nil if they do not or something is under way.

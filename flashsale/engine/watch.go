@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
@@ -99,6 +100,48 @@ func (e *Engine) rebuildLossy(ctx context.Context, keys []flashsale.Key) error {
 	return err
 }
 
+// runMender mends what this instance has noticed, until the context ends.
+func (e *Engine) runMender(ctx context.Context) {
+	tick := time.NewTicker(e.cfg.Jobs.Watch)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := e.shielded("mending", func() error { return e.mendOwn(ctx) }); err != nil && ctx.Err() == nil {
+			e.log.Debug("what was noticed as lost is not rebuilt yet; it is tried again", slog.Any("error", err))
+		}
+	}
+}
+
+// mendOwn rebuilds what this instance has noticed as lost by an effect or a comparison, of which the watcher knows nothing if that is
+// another instance, and ends the alarm where that was done since.
+func (e *Engine) mendOwn(ctx context.Context) error {
+	var lossy []flashsale.Key
+	var errs []error
+	for key, epoch := range e.care.lossy() {
+		s, err := e.readSKU(ctx, key)
+		switch {
+		case isUnknown(err):
+			e.rebuilt(key, epoch+1)
+		case err != nil:
+			errs = append(errs, err)
+		case s.Retired:
+			e.rebuilt(key, epoch+1)
+		case s.Epoch > epoch && !s.Rebuilding:
+			e.rebuilt(key, s.Epoch)
+		default:
+			lossy = append(lossy, key)
+		}
+	}
+	if len(lossy) > 0 {
+		errs = append(errs, e.rebuildLossy(ctx, lossy))
+	}
+	return errors.Join(errs...)
+}
+
 // rebuildIfLost looks again, now that nobody else rebuilds: whoever had the lease before may have done it.
 func (e *Engine) rebuildIfLost(ctx context.Context, key flashsale.Key, fence int64) error {
 	s, err := e.readSKU(ctx, key)
@@ -116,7 +159,11 @@ func (e *Engine) rebuildIfLost(ctx context.Context, key flashsale.Key, fence int
 	if !s.Rebuilding {
 		e.noteLoss(key, s.Epoch, why)
 	}
-	e.log.Warn("the stock of a sku is loaded from SQL", slog.String("sku", key.String()), slog.Int64("epoch", s.Epoch), slog.String("why", why))
+	level := slog.LevelWarn
+	if s.Rebuilding && s.StoreRun == "" { // it has never been loaded
+		level, why = slog.LevelInfo, "it is new"
+	}
+	e.log.Log(ctx, level, "the stock of a sku is loaded from SQL", slog.String("sku", key.String()), slog.Int64("epoch", s.Epoch), slog.String("why", why))
 	_, err = e.RebuildOnce(ctx, key, fence)
 	return err
 }

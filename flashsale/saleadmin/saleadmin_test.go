@@ -111,7 +111,7 @@ func TestUnits(t *testing.T) {
 	r.post("admin", "/sales/eleven/skus/phone/withdraw", `{"reason":"broken","units":3}`).is(http.StatusOK)
 	r.get("viewer", "/sales/eleven").says(`"sql":{"total":12,"available":12`, `"stock":{"total":12,"available":12`)
 	r.named("admin", "/sales/eleven/skus/phone/withdraw", `{"reason":"all of it","units":13}`, "w13").is(http.StatusConflict).
-		says(`"code":"refused"`, "13 units were asked for and 12 are available", `"operation_id":"w13"`)
+		says(`"code":"refused"`, "13 units were asked for, and 12 are available", `"operation_id":"w13"`)
 	r.get("viewer", "/sales/eleven").says(`"total":12,"available":12`, `"state":"refused"`)
 }
 

@@ -231,8 +231,7 @@ func (o *Orders) CommitWithdrawal(ctx context.Context, id string, epoch int64) (
 			op.Epoch = sku.Epoch
 			return t.putOperation(op)
 		case op.Delta > sku.Available():
-			return errorf(flashsale.CodeInvalidState, "operation %s: %d units are to be withdrawn from %s, and SQL has %d left: its stock has to be rebuilt",
-				id, op.Delta, op.Key, sku.Available())
+			return errorf(flashsale.CodeInvalidState, "operation %s is to withdraw %d from %s, and SQL has %d left: its stock has to be rebuilt", id, op.Delta, op.Key, sku.Available())
 		}
 		op.State, op.Epoch = flashsale.OpCommitted, epoch
 		if err := t.changeTotal(op, phaseWithdraw, -op.Delta); err != nil {
