@@ -22,6 +22,8 @@ type Stock interface {
 
 	// Find returns what the Stock knows of reservations; of one it does not know, an Entry in state None.
 	Find(ctx context.Context, key Key, epoch int64, rids []string) ([]Entry, error)
+	// Holds returns the rids that a user holds or has bought, pending ones too: the latest 16 at most, the oldest of them first.
+	Holds(ctx context.Context, key Key, epoch int64, user string) ([]string, error)
 	// Due returns pending reservations past their deadline (it is not after the Stock's clock), oldest first, at most limit.
 	Due(ctx context.Context, key Key, epoch int64, limit int) ([]Entry, error)
 	// Entries walks through all reservations: about limit at a time, beginning with cursor "", until the next cursor is "". What

@@ -177,8 +177,11 @@ func (p page) preflight(f *saleadmin.Preflight) {
 }
 
 func (p page) story(s *saleadmin.Story) {
+	if s.StockError != "" {
+		p.line("what is pending is not known: %s", cell(s.StockError))
+	}
 	if len(s.Reservations) == 0 {
-		p.line("no reservation of this shopper has come to SQL")
+		p.line("no reservation of this shopper is known")
 	}
 	for i := range s.Reservations {
 		p.reservation(&s.Reservations[i])
@@ -225,7 +228,11 @@ func (p page) reservation(r *saleadmin.Reservation) {
 		state += ": " + cell(r.Reason)
 	}
 	until := ""
-	if r.Until != nil && r.EndedAt == nil {
+	switch {
+	case r.Until == nil || r.EndedAt != nil:
+	case r.State == "pending":
+		until = ", to be decided until " + r.Until.Format(time.RFC3339)
+	default:
 		until = ", to be paid until " + r.Until.Format(time.RFC3339)
 	}
 	p.line("%s %s: %d × %s, %d %s, %s%s", r.CreatedAt.Format(time.RFC3339), r.RID, r.Quantity, r.SKU, r.Amount, r.Currency, state, until)

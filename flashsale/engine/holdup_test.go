@@ -56,6 +56,13 @@ func (s *halfDown) Configure(ctx context.Context, key flashsale.Key, epoch int64
 	return s.Stock.Configure(ctx, key, epoch, set)
 }
 
+func (s *halfDown) Holds(ctx context.Context, key flashsale.Key, epoch int64, user string) ([]string, error) {
+	if err := s.refuse(key); err != nil {
+		return nil, err
+	}
+	return s.Stock.Holds(ctx, key, epoch, user)
+}
+
 func (s *halfDown) Apply(ctx context.Context, key flashsale.Key, epoch int64, effects []flashsale.Effect, acks []string) ([]flashsale.Applied, error) {
 	if err := s.refuse(key); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -293,6 +294,56 @@ func TestStory(t *testing.T) {
 	}
 	_, err = k.engine.Story(t.Context(), "eleven", "")
 	wantCode(t, "nobody's", err, flashsale.CodeInvalidArgument)
+}
+
+// TestStoryOfWhatIsPending: what waits in the stock comes first, of every sku, once it is decided as SQL says it, and an error of the stock does
+// not keep what SQL knows from being told.
+func TestStoryOfWhatIsPending(t *testing.T) {
+	t.Parallel()
+	k, stock := openHalf(t)
+	told := func() (lines []string) {
+		t.Helper()
+		story, err := k.engine.Story(t.Context(), "eleven", "ann")
+		k.must(err)
+		for _, c := range story {
+			lines = append(lines, c.Reservation.Key.SKU+" "+c.Reservation.State.String())
+		}
+		return lines
+	}
+	k.held("ann")
+	k.clock.advance(time.Second)
+	rid := k.reserve("ann")
+	k.reserve("bob")
+	mine := k.key
+	k.key = stock.down
+	k.clock.advance(time.Second)
+	k.reserve("ann")
+	k.key = mine
+	if got, want := told(), []string{"a-case pending", "phone pending", "phone reserved"}; !slices.Equal(got, want) {
+		t.Errorf("told is %v, want %v", got, want)
+	}
+	story, err := k.engine.Story(t.Context(), "eleven", "ann")
+	k.must(err)
+	if r := story[1].Reservation; r.RID != rid || r.User != "ann" || r.Quantity != 1 || r.Amount != 100 || r.Currency != "CNY" || r.Until.Sub(r.CreatedAt) != flashsale.PendingFor {
+		t.Errorf("the pending one is %+v", r)
+	}
+	k.ghostOf(rid, "ann") // SQL has decided, and the stock does not follow yet
+	if got, want := told(), []string{"a-case pending", "phone reserved", "phone reserved"}; !slices.Equal(got, want) {
+		t.Errorf("told is %v, want %v", got, want)
+	}
+	k.goDown(stock)
+	story, err = k.engine.Story(t.Context(), "eleven", "ann")
+	wantCode(t, "with a node that is down", err, flashsale.CodeUnavailable)
+	if len(story) != 2 || !strings.Contains(err.Error(), "eleven/a-case") {
+		t.Errorf("with a node that is down told is %+v: %v", story, err)
+	}
+	story, err = k.engine.Story(t.Context(), "eleven", "nobody")
+	wantCode(t, "with a node that is down", err, flashsale.CodeUnavailable)
+	if story == nil || len(story) != 0 {
+		t.Errorf("of nobody told is %+v", story)
+	}
+	_, err = k.engine.Story(t.Context(), "twelve", "ann")
+	wantCode(t, "of no sale", err, flashsale.CodeUnknownSale)
 }
 
 // notDurable is a database that may lose commits.

@@ -26,6 +26,17 @@ func (s *Stock) Find(ctx context.Context, key flashsale.Key, epoch int64, rids [
 	return found, nil
 }
 
+// Holds implements [flashsale.Stock].
+func (s *Stock) Holds(ctx context.Context, key flashsale.Key, epoch int64, user string) ([]string, error) {
+	k, err := s.lock(ctx, key, epoch)
+	if err != nil {
+		return nil, err
+	}
+	defer k.unlock()
+	b := k.buyers[user]
+	return b.rids(), nil
+}
+
 // Entries implements [flashsale.Stock]. The cursor is the slot that comes next.
 func (s *Stock) Entries(ctx context.Context, key flashsale.Key, epoch int64, cursor string, limit int) ([]flashsale.Entry, string, error) {
 	from := 0

@@ -64,6 +64,15 @@ func (g *Stock) Find(ctx context.Context, key flashsale.Key, epoch int64, rids [
 	return r0, err
 }
 
+// Holds asks the gate before and after.
+func (g *Stock) Holds(ctx context.Context, key flashsale.Key, epoch int64, user string) (r0 []string, err error) {
+	err = g.gate.pass(ctx, "stock.Holds", func() (err error) {
+		r0, err = g.inner.Holds(ctx, key, epoch, user)
+		return err
+	})
+	return r0, err
+}
+
 // Due asks the gate before and after.
 func (g *Stock) Due(ctx context.Context, key flashsale.Key, epoch int64, limit int) (r0 []flashsale.Entry, err error) {
 	err = g.gate.pass(ctx, "stock.Due", func() (err error) {

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	keysRes = 3 // how many keys of head.lua it takes to see reservations
-	keysDue = 5
+	keysRes  = 3 // how many keys of head.lua it takes to see reservations
+	keysUser = 4
+	keysDue  = 5
 )
 
 // Find implements [flashsale.Stock].
@@ -47,6 +48,27 @@ func (s *Stock) Find(ctx context.Context, key flashsale.Key, epoch int64, rids [
 		}
 	}
 	return found, nil
+}
+
+// Holds implements [flashsale.Stock].
+func (s *Stock) Holds(ctx context.Context, key flashsale.Key, epoch int64, user string) ([]string, error) {
+	o, err := s.op(s.scripts.holds, key, epoch, keysUser, "a look at a user")
+	if err != nil {
+		return nil, err
+	}
+	o.args = []string{user}
+	all, err := s.run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) != 1 {
+		return nil, badReply(o.what)
+	}
+	raw, err := all[0].ToString()
+	if err != nil {
+		return nil, badReply(o.what)
+	}
+	return parseHolds(raw), nil
 }
 
 // parseEntries reads rids, each with its value of res.

@@ -23,6 +23,8 @@ var (
 	configureLua string
 	//go:embed lua/find.lua
 	findLua string
+	//go:embed lua/holds.lua
+	holdsLua string
 	//go:embed lua/entries.lua
 	entriesLua string
 	//go:embed lua/due.lua
@@ -59,7 +61,7 @@ var (
 
 // scripts are what Redis runs: sent by their SHA-1, and whole when Redis does not know them.
 type scripts struct {
-	reserve, apply, adjust, configure, find, entries, due, forget, lull, view, pull, bury, dead, revive, point, load, drain, drop, remove, refuse, refused *rueidis.Lua
+	reserve, apply, adjust, configure, find, holds, entries, due, forget, lull, view, pull, bury, dead, revive, point, load, drain, drop, remove, refuse, refused *rueidis.Lua
 }
 
 func newScripts() scripts {
@@ -68,7 +70,7 @@ func newScripts() scripts {
 	paced := func(own string) *rueidis.Lua { return script(headLua, paceLua, own) }
 	return scripts{
 		reserve: plain(reserveLua), apply: paced(applyLua), adjust: plain(adjustLua), configure: paced(configureLua),
-		find: plain(findLua), entries: plain(entriesLua), due: plain(dueLua), forget: plain(forgetLua), lull: plain(lullLua), view: plain(viewLua),
+		find: plain(findLua), holds: plain(holdsLua), entries: plain(entriesLua), due: plain(dueLua), forget: plain(forgetLua), lull: plain(lullLua), view: plain(viewLua),
 		pull: paced(pullLua), bury: paced(buryLua), dead: plain(deadLua), revive: plain(reviveLua),
 		point: script(pointLua), load: paced(loadLua), drain: plain(drainLua), drop: plain(dropLua),
 		remove: script(removeLua), refuse: script(refuseLua), refused: script(refusedLua),

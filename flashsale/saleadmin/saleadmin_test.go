@@ -2,6 +2,7 @@ package saleadmin
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -336,6 +337,25 @@ func TestStory(t *testing.T) {
 	if len(other.Reservations) != 1 || other.Reservations[0].RID != odd || string(other.UserBase64) != "\xff\x00" || other.User != "" {
 		t.Errorf("the other: %+v", other)
 	}
+	waits, _ := r.reserve("phone", "ann")
+	ann = Story{}
+	r.get("viewer", "/sales/eleven/story?user=ann").is(http.StatusOK).into(&ann)
+	if len(ann.Reservations) != 2 || ann.StockError != "" || ann.Reservations[0].RID != waits || ann.Reservations[0].State != "pending" ||
+		ann.Reservations[0].Until == nil || ann.Reservations[0].Amount != 399900 {
+		t.Errorf("with one that is pending, ann: %+v", ann)
+	}
+	r.gate.Before = func(_ context.Context, call string) error {
+		if call == "stock.Holds" {
+			return &flashsale.Error{Code: flashsale.CodeUnavailable, Message: "redis does not answer"}
+		}
+		return nil
+	}
+	ann = Story{}
+	r.get("viewer", "/sales/eleven/story?user=ann").is(http.StatusOK).into(&ann)
+	if len(ann.Reservations) != 1 || !strings.Contains(ann.StockError, "redis does not answer") {
+		t.Errorf("without the stock, ann: %+v", ann)
+	}
+	r.gate.Before = nil
 	r.get("viewer", "/sales/twelve/story?user=ann").is(http.StatusNotFound)
 	r.get("viewer", "/sales/eleven/story").is(http.StatusBadRequest).says(`"field":"user"`)
 	r.get("viewer", "/sales/eleven/story?user=ann&user=bob").is(http.StatusBadRequest)

@@ -24,11 +24,14 @@ func (a *api) story(q *request) error {
 		return err
 	}
 	chapters, err := a.sales.Story(q.r.Context(), sale, user)
-	if err != nil {
+	if err != nil && chapters == nil {
 		return err
 	}
 	s := Story{Sale: sale, Reservations: []Reservation{}, Refusals: refusalsOf(a.sales.Refusals(q.r.Context(), sale, user))}
 	s.User, s.UserBase64 = userOf(user)
+	if err != nil {
+		s.StockError = err.Error()
+	}
 	for i := range chapters {
 		s.Reservations = append(s.Reservations, reservationOf(&chapters[i]))
 	}

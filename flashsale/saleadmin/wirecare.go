@@ -10,20 +10,23 @@ type Story struct {
 	// User, or where that is not UTF-8 UserBase64.
 	User       string `json:"user,omitempty"`
 	UserBase64 []byte `json:"user_base64,omitempty"`
-	// Reservations are the newest first, at most 200; one that was refused by SQL is among them, with the reason.
+	// Reservations are the newest first: those that are pending, and at most 200 of SQL; one that was refused by SQL is among them, with the reason.
 	Reservations []Reservation `json:"reservations"`
+	// StockError says why what is pending is not known, of all skus or of some.
+	StockError string `json:"stock_error,omitempty"`
 	// Refusals are those that have left no row.
 	Refusals Refusals `json:"refusals"`
 }
 
 // Reservation is one of a story.
 type Reservation struct {
-	RID        string     `json:"rid"`
-	SKU        string     `json:"sku"`
-	Quantity   int64      `json:"quantity"`
-	State      string     `json:"state"`
-	Reason     string     `json:"reason,omitempty"`
-	Version    int64      `json:"version"`
+	RID      string `json:"rid"`
+	SKU      string `json:"sku"`
+	Quantity int64  `json:"quantity"`
+	State    string `json:"state"`
+	Reason   string `json:"reason,omitempty"`
+	Version  int64  `json:"version"`
+	// Until is when it has to be paid, of a pending one when it is decided at the latest.
 	Until      *time.Time `json:"until,omitempty"`
 	PayGranted bool       `json:"pay_granted"`
 	OrderID    string     `json:"order_id,omitempty"`

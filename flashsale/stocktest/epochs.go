@@ -31,6 +31,7 @@ func (d *desk) calls() map[string]func(epoch int64) error {
 		"Configure": func(e int64) error { s := d.settings; s.Version += 9; return d.stock.Configure(d.ctx, d.key, e, &s) },
 		"Adjust":    func(e int64) error { _, err := d.stock.Adjust(d.ctx, d.key, e, "op-x", 1); return err },
 		"Find":      func(e int64) error { _, err := d.stock.Find(d.ctx, d.key, e, []string{"x"}); return err },
+		"Holds":     func(e int64) error { _, err := d.stock.Holds(d.ctx, d.key, e, "ux"); return err },
 		"Lull":      func(e int64) error { _, err := d.stock.Lull(d.ctx, d.key, e, flashsale.LullAsk{Limit: 1}); return err },
 		"Due":       func(e int64) error { _, err := d.stock.Due(d.ctx, d.key, e, 1); return err },
 		"Entries":   func(e int64) error { _, _, err := d.stock.Entries(d.ctx, d.key, e, "", 1); return err },

@@ -10,6 +10,7 @@ import (
 func lookTests() []test {
 	return []test{
 		{"find", finds},
+		{"what a user holds", holds},
 		{"due, oldest first", dueInOrder},
 		{"entries, by cursor", walks},
 		{"entries while others come and go", walksWhileChanging},
@@ -37,6 +38,44 @@ func finds(d *desk) {
 	none, err := d.stock.Find(d.ctx, d.key, d.epoch, nil)
 	d.check("Find", err)
 	equal(d, "found of none", len(none), 0)
+}
+
+// holds: what is pending, reserved or sold is told, and what was given back is not; of many the latest.
+func holds(d *desk) {
+	d.settings.PurchaseLimit = 50
+	d.sell(100)
+	want := func(user string, rids ...string) {
+		d.Helper()
+		got, err := d.stock.Holds(d.ctx, d.key, d.epoch, user)
+		d.check("Holds", err)
+		equal(d, fmt.Sprintf("what %q holds", user), fmt.Sprintf("%q", got), fmt.Sprintf("%q", rids))
+	}
+	want("ann")
+	want("")
+	for _, rid := range []string{"a", "b", "c"} {
+		d.accept(rid, "ann", 1)
+	}
+	d.accept("x", "an", 1)
+	d.accept("y", "\x00\xff,", 2)
+	want("ann", "a", "b", "c")
+	want("an", "x")
+	want("\x00\xff,", "y")
+	d.apply(effect("b", "ann", 1, flashsale.Reserved, 1), flashsale.AppliedMoved)
+	d.apply(effect("c", "ann", 1, flashsale.Confirmed, 3), flashsale.AppliedMoved)
+	want("ann", "a", "b", "c")
+	d.apply(effect("a", "ann", 1, flashsale.Rejected, 1), flashsale.AppliedMoved)
+	want("ann", "b", "c")
+	d.apply(effect("x", "an", 1, flashsale.Rejected, 1), flashsale.AppliedMoved)
+	want("an")
+	var latest []string
+	for i := range 18 {
+		rid := fmt.Sprint("m", i)
+		d.accept(rid, "many", 1)
+		if latest = append(latest, rid); len(latest) > 16 {
+			latest = latest[1:]
+		}
+	}
+	want("many", latest...)
 }
 
 func (d *desk) due(limit int, rids ...string) {

@@ -52,6 +52,7 @@ type (
 	waiting   struct{ *bent }
 	reviving  struct{ *bent }
 	finding   struct{ *bent }
+	holding   struct{ *bent }
 	dueing    struct{ *bent }
 	walking   struct{ *bent }
 	viewing   struct{ *bent }
@@ -130,6 +131,11 @@ func (b finding) Find(ctx context.Context, key flashsale.Key, epoch int64, rids 
 		}
 	}
 	return known, err
+}
+
+func (b holding) Holds(ctx context.Context, key flashsale.Key, epoch int64, user string) ([]string, error) {
+	rids, err := b.bent.Holds(ctx, key, epoch, user)
+	return rids[min(len(rids), 1):], err
 }
 
 func (b dueing) Due(ctx context.Context, key flashsale.Key, epoch int64, limit int) ([]flashsale.Entry, error) {
@@ -302,6 +308,7 @@ func mutants() []mutant {
 		{"a reason is changed", []string{"dead"}, func(b *bent) stocktest.Stock { return burying{b} }},
 		{"what was not revived is counted", []string{"dead", "random"}, func(b *bent) stocktest.Stock { return reviving{b} }},
 		{"unknown rids are left out", []string{"look", "random"}, func(b *bent) stocktest.Stock { return finding{b} }},
+		{"the first that a user holds is left out", []string{"look"}, func(b *bent) stocktest.Stock { return holding{b} }},
 		{"the youngest are due first", []string{"look", "random"}, func(b *bent) stocktest.Stock { return dueing{b} }},
 		{"a walk misses some", []string{"look", "random"}, func(b *bent) stocktest.Stock { return walking{b} }},
 		{"the depth is of what was not pulled", []string{"pull", "random"}, func(b *bent) stocktest.Stock { return viewing{b} }},
