@@ -23,6 +23,13 @@ func TestCluster(t *testing.T) {
 			return open(t, cfg)
 		})
 	})
+	t.Run("refusals", func(t *testing.T) {
+		stocktest.ExerciseRefusals(t, func(t *testing.T, now func() time.Time, bytes int) flashsale.RefusalLog {
+			cfg := cfg
+			cfg.Now, cfg.MaxRefusalBytes = now, int64(bytes)
+			return open(t, cfg)
+		})
+	})
 	t.Run("lone", func(t *testing.T) {
 		for _, addr := range cluster.Addrs() { // at whichever node, and without a sku that it does not have
 			s, err := redisstock.New(t.Context(), redisstock.Config{Addrs: []string{addr}})
