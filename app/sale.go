@@ -76,7 +76,9 @@ type sale struct {
 	observer engine.Observer
 	// sharedStore tells that limits are counted in the Redis that holds the stock.
 	sharedStore bool
-	pay         *httppay.Client // nil if it is no payment service that takes the money
+	// ownLimits tells that limits are counted in the memory of this process.
+	ownLimits bool
+	pay       *httppay.Client // nil if it is no payment service that takes the money
 
 	// aside bounds the time for looking whose requests were denied, within the time of ended, which has none left.
 	aside *asideTime
@@ -148,6 +150,9 @@ func (s *sale) announce() {
 		}
 	case PayNone:
 		s.log.Warn("nothing can be paid: what is reserved expires")
+	}
+	if s.ownLimits && !s.cfg.sqlite() {
+		s.log.Warn("limits, and the tickets of event streams, are counted in the memory of this process: where several sell together each allows as much; write --store redis://HOST:PORT")
 	}
 	if s.sharedStore {
 		s.log.Warn("limits are counted in the Redis that holds the stock; keys of an attacker can fill its memory, and then nothing can be sold: give the stock a Redis of its own")

@@ -176,6 +176,7 @@ func (s *service) buildSale(p *policy.Policy) (err error) {
 	s.sale.guard = func() *Guard { return s.reloader.guard }
 	s.sale.tickets = func() headgate.Limiter { return s.store }
 	s.sale.sharedStore = s.cfg.Store.URL.sameRedis(s.cfg.Sale.Store)
+	s.sale.ownLimits = s.cfg.Store.URL.redis == nil
 	s.sales = http.HandlerFunc(s.sale.serveAdmin)
 	s.closers = append(s.closers, s.sale.close)
 	return s.sale.checkPolicy(p)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
+	goosedb "github.com/pressly/goose/v3/database"
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/headgate-io/headgate/flashsale"
@@ -121,7 +122,31 @@ func (mysqlLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	case got.Int64 != 1:
 		return fmt.Errorf("another process has been migrating it for %s", migrationTimeout)
 	}
+	if err := beginVersions(ctx, conn); err != nil {
+		return errors.Join(err, mysqlLock{}.SessionUnlock(context.WithoutCancel(ctx), conn))
+	}
 	return nil
+}
+
+// beginVersions makes the table of versions, and the row that goose wants in it, where they are missing. MySQL does not make both or neither: a
+// start that was cut off between them, or that may not insert, would leave a table by which no later one could begin.
+func beginVersions(ctx context.Context, conn *sql.Conn) error {
+	store, err := goosedb.NewStore(goose.DialectMySQL, versionTable)
+	if err != nil {
+		return err
+	}
+	var found int
+	err = conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?", versionTable).Scan(&found)
+	if err == nil && found == 0 {
+		err = store.CreateVersionTable(ctx, conn)
+	}
+	if err != nil {
+		return err
+	}
+	if err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+versionTable+" WHERE version_id = 0").Scan(&found); err != nil || found > 0 {
+		return err
+	}
+	return store.Insert(ctx, conn, goosedb.InsertRequest{Version: 0})
 }
 
 func (mysqlLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {

@@ -289,6 +289,16 @@ func TestMigrationThatWasNotNoted(t *testing.T) {
 	createSale(t, mustOpen(t, cfg))
 }
 
+// A first start that was cut off before it had noted anything, in a table that was there, leaves one by which the next goes on.
+func TestMigrationOfNoVersion(t *testing.T) {
+	t.Parallel()
+	cfg := Config{URL: urls["mariadb"](t)}
+	o := mustOpen(t, cfg)
+	mustExec(t, o, "DELETE FROM "+versionTable)
+	noError(t, "Close", o.Close())
+	createSale(t, mustOpen(t, cfg))
+}
+
 func TestDurable(t *testing.T) {
 	t.Parallel()
 	noError(t, "SQLite", mustOpen(t, Config{URL: urls["sqlite"](t)}).Durable(t.Context()))
