@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/httppay"
@@ -113,7 +112,7 @@ func (s *sale) simulate(ctx context.Context, t *till) error {
 	}
 	t.simulated = simpay.New(cfg)
 	t.payments, t.pages = t.simulated, NewPayPages(t.simulated, "")
-	return adopt(ctx, s.stores.orders, t.simulated)
+	return t.simulated.AdoptAll(ctx, s.stores.orders)
 }
 
 // run runs the provider in this process until ctx ends.
@@ -122,57 +121,6 @@ func (t *till) run(ctx context.Context) error {
 		return nil
 	}
 	return t.simulated.Run(ctx)
-}
-
-// Of old payments a simulated provider takes up those that the match looks at, and all to which something is owed.
-const (
-	adoptSince = 48 * time.Hour
-	adoptPage  = 500
-)
-
-func adopt(ctx context.Context, book flashsale.PaymentBook, provider *simpay.Provider) error {
-	since := time.Now().Add(-adoptSince)
-	pages := []func(cursor string) ([]flashsale.Payment, string, error){
-		func(cursor string) ([]flashsale.Payment, string, error) {
-			return book.PaymentsSince(ctx, since, cursor, adoptPage)
-		},
-	}
-	for _, state := range []flashsale.PaymentState{flashsale.PaymentLive, flashsale.PaymentCaptured, flashsale.PaymentRefunding} {
-		pages = append(pages, func(cursor string) ([]flashsale.Payment, string, error) {
-			return book.OpenPayments(ctx, state, 0, cursor, adoptPage)
-		})
-	}
-	for _, page := range pages {
-		for cursor, more := "", true; more; more = cursor != "" {
-			payments, next, err := page(cursor)
-			if err != nil {
-				return err
-			}
-			for i := range payments {
-				if err := adoptOne(provider, &payments[i]); err != nil {
-					return err
-				}
-			}
-			cursor = next
-		}
-	}
-	return nil
-}
-
-func adoptOne(provider *simpay.Provider, p *flashsale.Payment) error {
-	status := flashsale.PayOpen
-	switch p.State {
-	case flashsale.PaymentCaptured, flashsale.PaymentRefunding:
-		status = flashsale.PayCaptured
-	case flashsale.PaymentVoid:
-		status = flashsale.PayVoid
-	case flashsale.PaymentFailed:
-		status = flashsale.PayFailed
-	case flashsale.PaymentRefunded:
-		status = flashsale.PayRefunded
-	}
-	in := flashsale.Intent{Key: p.IntentKey, Amount: p.Amount, Currency: p.Currency, OrderID: flashsale.OrderID(p.RID)}
-	return provider.Adopt(in, status, p.ChangedAt)
 }
 
 // PayPath is what the addresses begin with at which shoppers of the simulated provider pay: beside the sales, so that the rules for them

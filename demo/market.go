@@ -44,9 +44,11 @@ type market struct {
 	stock engine.Stock
 	books flashsale.Orders
 	bank  *simpay.Provider
-	shop  *salehttp.Handler
-	pay   http.Handler
-	watch *saleWatch
+	// earlier are the payments of demos before this one in the same database.
+	earlier map[string]bool
+	shop    *salehttp.Handler
+	pay     http.Handler
+	watch   *saleWatch
 
 	counting sync.Mutex
 	book     *salebook
@@ -71,7 +73,7 @@ func openMarket(ctx context.Context, cfg Config, identity salehttp.Identity) (*m
 		if m.plan = newPlan(m.start, cfg.Duration); cfg.replan != nil {
 			cfg.replan(&m.plan)
 		}
-		err = m.compose(identity)
+		err = m.compose(ctx, identity)
 	}
 	if err == nil {
 		err = m.begin(ctx)
@@ -87,7 +89,7 @@ func (m *market) openStores(ctx context.Context) error {
 		URL: m.cfg.Sale.DB, Logger: m.cfg.Log, Retried: func(method string, tries int, why error) { m.Retried(method, tries, why) },
 	})
 	if err != nil {
-		return err
+		return inUsersWords(err)
 	}
 	if m.books = books; m.cfg.wrapBooks != nil {
 		m.books = m.cfg.wrapBooks(books)
@@ -111,6 +113,12 @@ func (m *market) openStores(ctx context.Context) error {
 		m.stock = stock
 	}
 	return err
+}
+
+// inUsersWords says of a database what somebody reads who knows flags, and not packages.
+func inUsersWords(err error) error {
+	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "sqlorders: "), "Config.URL", "--db")
+	return &flashsale.Error{Code: flashsale.CodeOf(err), Message: text}
 }
 
 // maxSales is how many sales of others are looked for.
@@ -150,7 +158,7 @@ func (m *market) keepAlone(life context.Context) error {
 	return nil
 }
 
-func (m *market) compose(identity salehttp.Identity) error {
+func (m *market) compose(ctx context.Context, identity salehttp.Identity) error {
 	secret := make([]byte, flashsale.MinKeyBytes)
 	_, _ = rand.Read(secret) // it never fails
 	keys, err := flashsale.NewTokenKeys(flashsale.TokenKey{ID: "demo", Secret: secret})
@@ -160,6 +168,13 @@ func (m *market) compose(identity salehttp.Identity) error {
 	m.bank = m.newBank(simpay.Config{
 		URL: app.PayPath, Deliver: func(ctx context.Context, header http.Header, body []byte) error { return m.Webhook(ctx, header, body) },
 	})
+	if err := m.bank.AdoptAll(ctx, m.books); err != nil {
+		return err
+	}
+	m.earlier = map[string]bool{}
+	for r := range m.bank.Records() {
+		m.earlier[r.Intent.Key] = true
+	}
 	m.pay = app.NewPayPages(m.bank, "/")
 	if m.Engine, err = m.newEngine(keys); err != nil {
 		return err

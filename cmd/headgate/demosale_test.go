@@ -49,6 +49,31 @@ func TestDemoOnItsOwnServers(t *testing.T) {
 	}
 }
 
+// TestDemoOnOtherDatabases: a demo keeps its word in a file and in a MariaDB, and one after another in the same; what is of the one before
+// alarms nobody.
+func TestDemoOnOtherDatabases(t *testing.T) {
+	t.Parallel()
+	for name, url := range map[string]func() string{
+		"sqlite":  func() string { return "sqlite:" + filepath.Join(t.TempDir(), "demo.db") },
+		"mariadb": func() string { return testservers.MariaDB(t, testservers.DurableData()).Database(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := url()
+			for range 2 {
+				got := runBinary(t, nil, "demo", "--db", db, "--duration", "3s", "--json", "--shoppers", "30", "--bots", "2", "--stock", "8")
+				var s demo.Summary
+				if err := json.Unmarshal([]byte(got.stdout), &s); err != nil || got.code != exitGood {
+					t.Fatalf("%v: %s", err, got)
+				}
+				if !s.Invariants.OK || !s.Invariants.Settled || s.Sale.Reserved == 0 || strings.Contains(got.stderr, "level=ERROR") || strings.Contains(got.stderr, "s3cret") {
+					t.Errorf("got %s", got)
+				}
+			}
+		})
+	}
+}
+
 // TestDemoThatBreaksItsWord: the exit code is 1, and stderr says why.
 func TestDemoThatBreaksItsWord(t *testing.T) {
 	t.Parallel()
@@ -74,8 +99,10 @@ func TestDemoRefusesItsFlags(t *testing.T) {
 		"db: the database cannot be read; write postgres-server": {"--db", "oracle"},
 		"is no postgres that can be run":                         {"--db", "/nowhere/postgres"},
 		"stock: 0 is too few":                                    {"--stock", "0"},
+		"the demo's sale cannot begin: --db names no database":   {"--db", "mysql://me:hunter2@127.0.0.1:1/"},
+		"cannot begin: the database 127.0.0.1:1/shop cannot be":  {"--db", "postgresql://me:hunter2@127.0.0.1:1/shop"},
 	} {
-		if got := runBinary(t, nil, append([]string{"demo", "--duration", "1s"}, args...)...); got.code == exitGood || !strings.Contains(got.stderr, says) {
+		if got := runBinary(t, nil, append([]string{"demo", "--duration", "1s"}, args...)...); got.code == exitGood || !strings.Contains(got.stderr, says) || strings.Contains(got.stderr, "hunter2") {
 			t.Errorf("want %q: %s", says, got)
 		}
 	}

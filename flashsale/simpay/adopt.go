@@ -1,10 +1,64 @@
 package simpay
 
 import (
+	"context"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
+
+// Of old payments those are taken up that the engine's match looks at, and all to which something is owed.
+const (
+	adoptSince = 48 * time.Hour
+	adoptPage  = 500
+)
+
+// AdoptAll takes up, as Adopt does, what a book says of the payments that a provider before this one had: those of the last two days, and
+// all to which something is owed.
+func (p *Provider) AdoptAll(ctx context.Context, book flashsale.PaymentBook) error {
+	since := p.cfg.Now().Add(-adoptSince)
+	pages := []func(cursor string) ([]flashsale.Payment, string, error){
+		func(cursor string) ([]flashsale.Payment, string, error) {
+			return book.PaymentsSince(ctx, since, cursor, adoptPage)
+		},
+	}
+	for _, state := range []flashsale.PaymentState{flashsale.PaymentLive, flashsale.PaymentCaptured, flashsale.PaymentRefunding} {
+		pages = append(pages, func(cursor string) ([]flashsale.Payment, string, error) {
+			return book.OpenPayments(ctx, state, 0, cursor, adoptPage)
+		})
+	}
+	for _, page := range pages {
+		for cursor, more := "", true; more; more = cursor != "" {
+			payments, next, err := page(cursor)
+			if err != nil {
+				return err
+			}
+			for i := range payments {
+				if err := p.adoptOne(&payments[i]); err != nil {
+					return err
+				}
+			}
+			cursor = next
+		}
+	}
+	return nil
+}
+
+func (p *Provider) adoptOne(of *flashsale.Payment) error {
+	status := flashsale.PayOpen
+	switch of.State {
+	case flashsale.PaymentCaptured, flashsale.PaymentRefunding:
+		status = flashsale.PayCaptured
+	case flashsale.PaymentVoid:
+		status = flashsale.PayVoid
+	case flashsale.PaymentFailed:
+		status = flashsale.PayFailed
+	case flashsale.PaymentRefunded:
+		status = flashsale.PayRefunded
+	}
+	in := flashsale.Intent{Key: of.IntentKey, Amount: of.Amount, Currency: of.Currency, OrderID: flashsale.OrderID(of.RID)}
+	return p.Adopt(in, status, of.ChangedAt)
+}
 
 // Adopt takes up a payment that a provider in a process that has ended had told of: as it stood at that time. It tells nobody, and
 // leaves alone what is known already. CodeUnavailable if there is no room.
