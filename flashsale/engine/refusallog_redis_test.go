@@ -182,12 +182,13 @@ func TestFloodOfShoppers(t *testing.T) {
 		})
 	}
 	crowd.Wait()
+	refuse(one, "the last", "sold_out", 1)
 	cancel()
 	all.Wait()
 	write(t, one) // whatever its end has left
 	calls := scriptsOf(t, c.server) - before
 	t.Logf("%d shoppers: %d calls, %d written, %d dropped", shoppers, calls, told.refusals, told.dropped)
-	if told.refusals+told.dropped != int64(shoppers) || calls > int64(shoppers/500) {
+	if told.refusals+told.dropped != int64(shoppers)+1 || calls > int64(shoppers/500) {
 		t.Errorf("%d shoppers: %d calls, told %+v", shoppers, calls, told)
 	}
 	kept := 0
@@ -198,7 +199,7 @@ func TestFloodOfShoppers(t *testing.T) {
 		t.Errorf("%d lines are kept", kept)
 	}
 	two := c.join("two", nil)
-	r := two.Refusals(t.Context(), "", fmt.Sprint("user-", shoppers-1))
+	r := two.Refusals(t.Context(), "", "the last")
 	if lines(r) != "sold_out×1" || !r.Fleet || r.Dropped != told.dropped {
 		t.Errorf("the last: %+v", r)
 	}

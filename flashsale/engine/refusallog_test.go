@@ -454,7 +454,7 @@ func TestStoryHasLittleTime(t *testing.T) {
 		}
 		wantStory(t, "with time", two.Refusals(t.Context(), "", "bob"), "sold_out×3")
 		f.log.mu.Lock()
-		f.log.slow = time.Second
+		f.log.slow = 1100 * time.Millisecond // two pages in three seconds
 		f.log.mu.Unlock()
 		asked := time.Now()
 		r := two.Refusals(t.Context(), "", "bob")
