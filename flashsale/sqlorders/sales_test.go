@@ -3,6 +3,7 @@ package sqlorders
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,8 +160,10 @@ func TestSalesInPages(t *testing.T) {
 				t.Fatalf("limit %d: got %v, want %v", limit, got, want)
 			}
 		}
-		if _, _, err := o.SalesAfter(t.Context(), "none", 1); flashsale.CodeOf(err) != flashsale.CodeUnknownSale {
-			t.Fatalf("after none: %v", err)
+		for _, none := range []string{"none", "\x00", "\xff\xfe", "a b", strings.Repeat("x", 5000)} {
+			if _, _, err := o.SalesAfter(t.Context(), none, 1); flashsale.CodeOf(err) != flashsale.CodeUnknownSale || len(err.Error()) > 300 {
+				t.Errorf("after %.20q: %.300v", none, err)
+			}
 		}
 	})
 }

@@ -11,6 +11,9 @@ const maxSalesPage = 500
 
 // SalesAfter implements [flashsale.Sales].
 func (o *Orders) SalesAfter(ctx context.Context, after string, limit int) (sales []flashsale.Sale, skus []flashsale.SKUState, err error) {
+	if after != "" && !isID(after) {
+		return nil, nil, errorf(flashsale.CodeUnknownSale, "there is no sale %.64q to go on after", after)
+	}
 	err = o.read(ctx, "SalesAfter", func(t *tx) (err error) {
 		if sales, err = t.salesAfter(after, min(max(limit, 0), maxSalesPage)); err != nil || len(sales) == 0 {
 			return err
