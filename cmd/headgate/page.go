@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf16"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -24,6 +25,22 @@ func clean(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// escaped is JSON whose texts are escaped where clean would replace them. JSON itself escapes none above U+001F, and a name that a
+// shopper has chosen can have such as U+009B in it, with which orders to a terminal begin.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r == '\n' || unicode.IsGraphic(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }
 
 // cell is clean, on one line.

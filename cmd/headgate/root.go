@@ -175,11 +175,16 @@ func envName(f *pflag.Flag) string {
 	return "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
-// printJSON prints one JSON object on one line.
+// printJSON prints one JSON object on one line, with nothing in it that a terminal would obey.
 func printJSON(std streams, v any) error {
-	encoder := json.NewEncoder(std.out)
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(v)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(std.out, escaped(text.String()))
+	return err
 }
 
 func usagef(format string, args ...any) error {

@@ -28,6 +28,7 @@ type gatedLog struct {
 	appends       int
 	entries       int
 	slow          time.Duration
+	once          bool // no page but the first is found
 }
 
 func newGatedLog(t testing.TB) *gatedLog {
@@ -63,6 +64,9 @@ func (g *gatedLog) AppendRefusals(ctx context.Context, entry []byte) error {
 func (g *gatedLog) FindRefusals(ctx context.Context, q flashsale.RefusalQuery) (flashsale.RefusalPage, error) {
 	g.mu.Lock()
 	before, slow := g.before, g.slow
+	if g.once && q.Cursor != "" {
+		before = errAway
+	}
 	g.mu.Unlock()
 	if slow > 0 && !pause(ctx, slow) {
 		return flashsale.RefusalPage{}, errAway
@@ -463,6 +467,12 @@ func TestStoryHasLittleTime(t *testing.T) {
 		}
 		if lines(r) != "sold_out×1" || !r.Fleet || len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "no time") || r.Since.Before(began.Add(1900*time.Second)) {
 			t.Errorf("got %+v", r)
+		}
+		f.log.mu.Lock()
+		f.log.slow, f.log.once = 0, true
+		f.log.mu.Unlock()
+		if r = two.Refusals(t.Context(), "", "bob"); lines(r) != "" || !r.Fleet || len(r.Missing) != 1 || !strings.Contains(r.Missing[0], "could not be read") || !strings.HasSuffix(r.Missing[0], errAway.Message) {
+			t.Errorf("of a log that fails: %+v", r)
 		}
 		f.log.mu.Lock()
 		f.log.slow = time.Hour

@@ -36,11 +36,19 @@ func (e *Engine) addFleet(ctx context.Context, user string, r *Refusals) {
 	}
 	loss := e.refusals.untold()
 	w.dropped.add(loss.count, loss.first, loss.last)
-	if err := w.walk(ctx, e.refusalLog.log); err != nil && w.since.IsZero() {
+	err := w.walk(ctx, e.refusalLog.log)
+	if err != nil && w.since.IsZero() {
 		r.Missing = append(r.Missing, "what other instances have refused is not known: "+err.Error())
 		return
 	}
 	w.tell(r, e.cfg.Now())
+	switch {
+	case w.whole:
+	case ctx.Err() != nil:
+		r.Missing = append(r.Missing, "there was no time to look further back than "+w.reached.UTC().Format(time.RFC3339))
+	default:
+		r.Missing = append(r.Missing, fmt.Sprintf("the log could not be read further back than %s: %v", w.reached.UTC().Format(time.RFC3339), err))
+	}
 	if err := e.refusalLog.why(); err != nil {
 		r.Missing = append(r.Missing, "what other instances refuse may not be written at the moment: "+err.Error())
 	}
@@ -117,7 +125,6 @@ func (w *refusalWalk) tell(r *Refusals, now time.Time) {
 	r.Since, r.Dropped = w.since.Add(clockMargin), w.dropped.count
 	if !w.whole {
 		r.Since = latest(r.Since, w.reached.Add(clockMargin))
-		r.Missing = append(r.Missing, "there was no time to look further back than "+w.reached.UTC().Format(time.RFC3339))
 	}
 	if r.Since.After(now) {
 		r.Since = now
