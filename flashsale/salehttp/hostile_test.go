@@ -17,6 +17,7 @@ import (
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/engine"
+	"github.com/headgate-io/headgate/flashsale/simpay"
 	"github.com/headgate-io/headgate/internal/jsonbody"
 )
 
@@ -132,6 +133,32 @@ func TestForeignTokens(t *testing.T) {
 	s.post(s.path("/reservations"), "u", reserveBody(token, 2)).is(422, "conflict")
 	if got := s.post(s.path("/reservations"), "u", reserveBody(token, 1)).is(200, "").has("state", "reserved"); got.header.Get("Content-Location") != path {
 		t.Errorf("the expired token leads to %s", got.header.Get("Content-Location"))
+	}
+}
+
+// TestWebhookAgain: a message that comes again is taken again and does nothing, as providers repeat them; one that was kept to be sent later is refused.
+func TestWebhookAgain(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, plan{total: 10})
+	intent := s.paying("u")
+	body := fmt.Sprintf(`{"id":"e1","data":{"intent":%q,"status":"captured","amount":%d,"currency":"EUR"}}`, intent, price)
+	message := ask{method: "POST", path: Prefix + "/~/webhook", body: body, header: map[string]string{simpay.SignatureHeader: simpay.Sign([][]byte{[]byte(secret)}, s.now(), []byte(body))}}
+	s.do(message).is(204, "")
+	before := s.view()
+	if before.Sold != 1 {
+		t.Fatalf("%+v", before)
+	}
+	s.do(message).is(204, "")
+	changed := message
+	changed.body = strings.Replace(body, "captured", "failed", 1)
+	s.do(changed).is(401, "invalid_signature")
+	s.pass(6 * time.Minute)
+	s.do(message).is(401, "invalid_signature")
+	if after := s.view(); after != before {
+		t.Errorf("the stock was %+v, and is %+v", before, after)
+	}
+	if orders := s.get(Prefix+"/eleven/orders", "u").is(200, ""); strings.Count(string(orders.body), `"confirmed"`) != 1 {
+		t.Errorf("%s", orders.body)
 	}
 }
 
