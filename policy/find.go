@@ -61,7 +61,11 @@ func (s *scratch) find(index int, dim *dimension) string {
 		key += "\x00" + field
 	}
 	a, hit := cache.Cached(key)
-	if !hit {
+	switch {
+	case hit:
+	case s.ctx.Err() != nil: // nobody waits any more: no service is to be asked for that
+		a = cache.Kept(key)
+	default:
 		ctx, cancel := s.findTime()
 		a.Value, a.OK, _ = cache.Get(ctx, key, s.e.outside(dim.kind, where, field))
 		cancel()

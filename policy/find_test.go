@@ -114,6 +114,37 @@ rules:
 	}
 }
 
+// TestLookupsForNobody: of a request that is over no service is asked anything, and what is known is told.
+func TestLookupsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const doc = preamble + `
+  tier: {redis: {hash: 'user:{user}', field: tier}, cache: 1m}
+rules:
+  - {name: r, key: [tier], limits: [token_bucket 1/s]}
+`
+		a := &asking{}
+		e := mustEngine(t, doc, &recorder{}, EngineConfig{Lookups: Lookups{HashField: a.find}})
+		over, end := context.WithCancel(t.Context())
+		end()
+		r := from("192.0.2.1", "GET /", "X-User-Id", "u-1")
+		for _, step := range []struct {
+			after time.Duration
+			ctx   context.Context
+			want  string
+			asked int
+		}{
+			{0, over, "", 0}, {0, t.Context(), "v", 1}, {0, over, "v", 1}, {50 * time.Second, over, "v", 1}, {15 * time.Second, over, "", 1}, {0, t.Context(), "v", 2},
+		} {
+			time.Sleep(step.after)
+			got, _ := e.Value(step.ctx, r, "tier")
+			synctest.Wait()
+			if len(a.asked) != step.asked || got != step.want {
+				t.Errorf("%+v: %q, asked for %q", step, got, a.asked)
+			}
+		}
+	})
+}
+
 // TestLookupsShareTheirTime: however many dimensions a request needs, and however they depend on each other, it waits no
 // longer than the slowest may take.
 func TestLookupsShareTheirTime(t *testing.T) {

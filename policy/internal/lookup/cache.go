@@ -30,6 +30,18 @@ func (c *Cache) Cached(key string) (a Answer, hit bool) {
 	return c.hit(e, now), true
 }
 
+// Kept answers by what is kept alone: it has nothing looked up, and waits for nothing.
+func (c *Cache) Kept(key string) Answer {
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entry(key)
+	if !e.answers(now) {
+		return Answer{}
+	}
+	return c.hit(e, now)
+}
+
 // begin returns the answer, and the look-up to wait for, if there is one; then the answer is for the case that it fails.
 func (c *Cache) begin(ctx context.Context, key string, find Func) (Answer, *flight) {
 	now := c.now()
