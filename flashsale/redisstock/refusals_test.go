@@ -114,15 +114,17 @@ func TestRefusalLogLost(t *testing.T) {
 		}
 	}
 	add()
-	first := find()
 	for _, lost := range []string{"meta", "log"} {
+		first := find()
 		if _, err := srv.Do("DEL", "ns:{refusals}:"+lost); err != nil {
 			t.Fatal(err)
 		}
-		add()
-		p := find()
-		if len(p.Entries) != 1 || lost == "meta" && !p.Since.After(first.Since) {
+		if p := find(); len(p.Entries) != 0 || !p.Since.After(first.Since) {
 			t.Errorf("without %s: %+v", lost, p)
+		}
+		add()
+		if p := find(); len(p.Entries) != 1 || !p.Since.After(first.Since) {
+			t.Errorf("without %s, after another: %+v", lost, p)
 		}
 	}
 	for _, key := range []string{"log", "meta"} {

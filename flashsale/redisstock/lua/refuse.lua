@@ -42,7 +42,7 @@ end
 
 local m = call('HMGET', META, 'began', 'bytes', 'ms', 'seq')
 local bytes, ms, seq = tonumber(m[2]), tonumber(m[3]), tonumber(m[4])
-if not m[1] then -- whatever there is of a log, nobody knows since when it is whole
+if not m[1] or bytes > 0 and call('EXISTS', LOG) == 0 then -- one half is lost: nobody knows since when the rest is whole
   call('DEL', LOG)
   call('HSET', META, 'began', string.format('%.0f', now), 'bytes', 0, 'ms', 0, 'seq', 0)
   bytes, ms, seq = 0, 0, 0

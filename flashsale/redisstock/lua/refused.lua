@@ -15,8 +15,8 @@ if not now then
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
-local m = call('HMGET', META, 'began', 'gone')
-if not m[1] then return {'ok', now, '', 0} end
+local m = call('HMGET', META, 'began', 'gone', 'bytes')
+if not m[1] or tonumber(m[3]) > 0 and call('EXISTS', LOG) == 0 then return {'ok', now, '', 0} end -- as refuse.lua will find it
 local since = tonumber(m[1])
 if m[2] then since = math.max(since, (m[2] + 1) * 1000) end
 
