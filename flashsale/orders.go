@@ -25,8 +25,17 @@ type Orders interface {
 // Sales are the sales and their skus.
 type Sales interface {
 	// CreateSale stores a sale with all its skus, as drafts, at epoch 1 and rebuilding (so that they are loaded). The same sale again is
-	// fine; another one under its id is CodeExists.
+	// fine; another one under its id is CodeExists. Where a sale of this id was dropped, epochs and versions of settings begin after its.
 	CreateSale(ctx context.Context, s *Sale) error
+	// DropSale removes a sale, with what was done to it, and notes who wanted it and why. CodeInvalidState if a sku of it was ever opened, or
+	// anything was ever reserved. The same drop again is fine, also if there is another sale of this id meanwhile; CodeConflict if the id
+	// of the operation says something else.
+	DropSale(ctx context.Context, d *Drop) error
+	// Dropped lists skus of sales that were dropped at least so long ago and of which Removed has not been told, in one order and from after
+	// this one.
+	Dropped(ctx context.Context, age time.Duration, after DroppedSKU, limit int) ([]DroppedSKU, error)
+	// Removed notes that the Stock has nothing of a dropped sku any more.
+	Removed(ctx context.Context, d *DroppedSKU) error
 	Sale(ctx context.Context, id string) (*Sale, error)
 	// SaleIDs lists sales, newest first.
 	SaleIDs(ctx context.Context, limit int) ([]string, error)
@@ -41,6 +50,16 @@ type Sales interface {
 	// Retire notes that the Stock has nothing of a key in this epoch any more. CodeStaleEpoch if the sku has another one meanwhile;
 	// CodeInvalidState if SKUs lists it. A rebuild undoes it, since it has a later epoch.
 	Retire(ctx context.Context, key Key, epoch int64) error
+}
+
+// Drop says that a sale which was never opened is to go: ID makes it happen once, Reason and By say why and who wants it.
+type Drop struct{ ID, Sale, Reason, By string }
+
+// DroppedSKU is a sku of a sale that was dropped by this operation, and its last epoch.
+type DroppedSKU struct {
+	Operation string
+	Key       Key
+	Epoch     int64
 }
 
 // Decisions are the transitions of reservations.

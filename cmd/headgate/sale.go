@@ -44,7 +44,7 @@ func newSale(std streams) *cobra.Command {
 	flags.StringVar(&s.admin, "admin", "http://127.0.0.1:9090", "the admin listener; HEADGATE_ADMIN_URL")
 	flags.BoolVar(&s.json, "json", false, "print the answer as one JSON object")
 	flags.Lookup("admin").Annotations = map[string][]string{envAnnotation: {"HEADGATE_ADMIN_URL"}}
-	cmd.AddCommand(s.list(), s.create(), s.show(), s.open())
+	cmd.AddCommand(s.list(), s.create(), s.drop(), s.show(), s.open())
 	cmd.AddCommand(s.statuses()...)
 	cmd.AddCommand(s.units("topup", "Add units to a sku", "take units away, headgate sale withdraw", (*saleadmin.Client).TopUp), s.units("withdraw", "Take units that nobody holds from a sku", "add units, headgate sale topup", (*saleadmin.Client).Withdraw))
 	cmd.AddCommand(s.rate(), s.story(), s.dead(), s.revive(), s.report(), s.match(), s.rebuild(), s.preflight())

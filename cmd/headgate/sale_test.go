@@ -97,6 +97,27 @@ func (l *saleListener) reserve(sku, user string) string {
 	return a.RID
 }
 
+// TestSaleDrop: what was created by mistake goes, and can be created again.
+func TestSaleDrop(t *testing.T) {
+	t.Parallel()
+	l := newSaleListener(t)
+	run := func(name string, role saleadmin.Role, args ...string) {
+		t.Helper()
+		got := runBinary(t, []string{"HEADGATE_ADMIN_URL=" + l.url, "HEADGATE_ADMIN_TOKEN=" + saleToken(role)}, append([]string{"sale"}, args...)...)
+		if name != "" {
+			golden(t, "sale-"+name, strings.ReplaceAll(got.String(), l.url, "http://127.0.0.1:9090"))
+		}
+	}
+	drop := []string{"drop", "spring", "--id", "d1", "--reason", "a typo"}
+	run("", saleadmin.Admin, "create", "spring.yaml", "--reason", "a typo")
+	run("drop-operator", saleadmin.Operator, drop...)
+	run("drop", saleadmin.Admin, drop...)
+	run("drop-json", saleadmin.Admin, append(drop, "--json")...)
+	run("drop-unknown", saleadmin.Admin, "drop", "spring", "--id", "d2", "--reason", "again")
+	run("list-none", saleadmin.Viewer, "list")
+	run("create", saleadmin.Admin, "create", "spring.yaml", "--reason", "now right")
+}
+
 // TestSale walks through a sale with the commands, and holds all that they print to reviewed files.
 func TestSale(t *testing.T) {
 	t.Parallel()
@@ -123,6 +144,7 @@ func TestSale(t *testing.T) {
 	l.must(err)
 	step("preflight", saleadmin.Viewer, "preflight")
 	step("open", saleadmin.Operator, why("open", "spring")...)
+	step("drop-no", saleadmin.Admin, why("drop", "spring")...)
 
 	ann := l.reserve("case", "ann")
 	l.reserve("case", "bob")

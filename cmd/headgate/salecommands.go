@@ -63,6 +63,23 @@ func (s *saleCall) create() *cobra.Command {
 	})
 }
 
+func (s *saleCall) drop() *cobra.Command {
+	return s.changes(&cobra.Command{
+		Use: "drop SALE", Short: "Remove a sale that was never opened", Args: arguments("SALE"),
+		Long: "Drop removes a draft, with all of its skus, as if it had never been created; who wanted it and why is kept, and its id is free\n" +
+			"again. A sale of which a sku was ever opened stays in the books: drain and close it. It needs the role admin.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := s.order(); err != nil {
+				return err
+			}
+			_, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Dropped, error) {
+				return c.Drop(ctx, s.id, args[0], saleadmin.DropOrder{Reason: s.reason})
+			}, page.dropped)
+			return err
+		},
+	})
+}
+
 // readSale reads a sale from a file. JSON is YAML too.
 func readSale(std streams, file string) (*saleadmin.SaleSpec, error) {
 	text, err := readWhole(std, file, maxSaleFile)

@@ -41,6 +41,8 @@ func (p page) created(c *saleadmin.Created) {
 	p.line("%s is there, as a draft with %s; headgate sale preflight %s says when it can be opened", c.Sale.ID, plural(c.Sale.SKUCount, "sku"), c.Sale.ID)
 }
 
+func (p page) dropped(d *saleadmin.Dropped) { p.line("%s is dropped", d.Sale) }
+
 func (p page) sale(s *saleadmin.Sale) {
 	at := clockIn(s.Zone)
 	title := s.ID

@@ -16,6 +16,6 @@
 //   - pay.go, webhook.go, poll.go: payments (T3, T4, T5, T7); refund.go: captures that come too late or twice (T8, T9);
 //   - sweep.go: what is past its time (T2, T6).
 //
-// Beside it: operate.go and finish.go are what operators do; watch.go and rebuild.go notice and mend a loss of the Stock; reconcile.go, audit.go
+// Beside it: operate.go, drop.go and finish.go are what operators do; watch.go and rebuild.go notice and mend a loss of the Stock; reconcile.go, audit.go
 // and match.go compare; run.go and lease.go have one of all instances do each job.
 package engine

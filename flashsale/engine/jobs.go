@@ -44,10 +44,11 @@ type care struct {
 	holders atomic.Int64
 	// watchNow wakes the watcher before its time.
 	watchNow chan struct{}
-	// delivered is a row of the outbox, opened a page of open operations, retired a sku.
+	// delivered is a row of the outbox, opened a page of open operations, retired and dropped are skus.
 	delivered place[int64]
 	opened    place[string]
 	retired   place[flashsale.Key]
+	dropped   place[flashsale.DroppedSKU]
 
 	mu sync.Mutex
 	// losses are the epochs in which the Stock was seen to have lost data; at most one for each key.

@@ -76,6 +76,9 @@ func (b *leaseBook) SKUs(context.Context) ([]flashsale.SKUState, error) { return
 func (b *leaseBook) Retirable(context.Context, flashsale.Key, int) ([]flashsale.SKUState, error) {
 	return nil, nil
 }
+func (b *leaseBook) Dropped(context.Context, time.Duration, flashsale.DroppedSKU, int) ([]flashsale.DroppedSKU, error) {
+	return nil, nil
+}
 func (b *leaseBook) Unsent(context.Context, flashsale.Lane, time.Duration, int64, int) ([]flashsale.Event, error) {
 	return nil, nil
 }

@@ -226,13 +226,18 @@ func (c *showcase) readBoard(ctx context.Context) (*showBoard, error) {
 	return board, nil
 }
 
-// keepOnly forgets the sales that are not on the board any more.
+// keepOnly forgets the sales that are not on the board any more, and what drafts say of themselves.
 func (c *showcase) keepOnly(board *showBoard) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id := range c.sales {
 		if board.states[id] == nil {
 			delete(c.sales, id)
+		}
+	}
+	for id, states := range board.states {
+		if !isShown(states) { // it can be dropped, and another may come in its place
+			delete(c.known, id)
 		}
 	}
 }

@@ -23,7 +23,7 @@ const (
 // SweepOnce ends what is past its time, and finishes what others have left: pending reservations past their deadline (T2), reserved
 // ones past their time and grace (T6), payments past theirs (T7), operations that are open, reservations that ended longer ago than
 // Retention, rows of the outbox that everybody has had for an hour, events of the provider older than EventsFor. It returns how much it
-// did. What is left in the Stock of skus that were closed and quiet for longer than Retention goes too. What fails holds up nothing else.
+// did. What is left in the Stock of skus that were closed and quiet for longer than Retention, or dropped, goes too. What fails holds up nothing else.
 func (e *Engine) SweepOnce(ctx context.Context) (int, error) {
 	skus, err := e.orders.SKUs(ctx)
 	if err != nil {
@@ -40,6 +40,7 @@ func (e *Engine) SweepOnce(ctx context.Context) (int, error) {
 	add(e.sweepStocks(ctx, skus))
 	add(e.finishOperations(ctx))
 	add(e.retire(ctx))
+	add(e.cleanDropped(ctx))
 	pruned, err := e.orders.PruneOutbox(ctx, pruneAge, pruneRows)
 	add(int(pruned), err)
 	forgotten, err := e.orders.PruneEvents(ctx, flashsale.EventsFor, pruneRows)

@@ -22,6 +22,25 @@ func (g *Orders) CreateSale(ctx context.Context, s *flashsale.Sale) error {
 	return g.gate.pass(ctx, "orders.CreateSale", func() error { return g.inner.CreateSale(ctx, s) })
 }
 
+// DropSale asks the gate before and after.
+func (g *Orders) DropSale(ctx context.Context, d *flashsale.Drop) error {
+	return g.gate.pass(ctx, "orders.DropSale", func() error { return g.inner.DropSale(ctx, d) })
+}
+
+// Dropped asks the gate before and after.
+func (g *Orders) Dropped(ctx context.Context, age time.Duration, after flashsale.DroppedSKU, limit int) (r0 []flashsale.DroppedSKU, err error) {
+	err = g.gate.pass(ctx, "orders.Dropped", func() (err error) {
+		r0, err = g.inner.Dropped(ctx, age, after, limit)
+		return err
+	})
+	return r0, err
+}
+
+// Removed asks the gate before and after.
+func (g *Orders) Removed(ctx context.Context, d *flashsale.DroppedSKU) error {
+	return g.gate.pass(ctx, "orders.Removed", func() error { return g.inner.Removed(ctx, d) })
+}
+
 // Sale asks the gate before and after.
 func (g *Orders) Sale(ctx context.Context, id string) (r0 *flashsale.Sale, err error) {
 	err = g.gate.pass(ctx, "orders.Sale", func() (err error) {

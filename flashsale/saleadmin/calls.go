@@ -53,6 +53,11 @@ func (c *Client) Create(ctx context.Context, operation string, o CreateOrder) (*
 	return ask[Created](ctx, c, call{method: "POST", body: o, id: operation})
 }
 
+// Drop removes a sale that was never opened.
+func (c *Client) Drop(ctx context.Context, operation, sale string, o DropOrder) (*Dropped, error) {
+	return ask[Dropped](ctx, c, call{method: "POST", path: id(sale, "drop"), body: o, id: operation})
+}
+
 // Open opens a sale.
 func (c *Client) Open(ctx context.Context, operation, sale string, o OpenOrder) (*Change, error) {
 	return ask[Change](ctx, c, call{method: "POST", path: id(sale, "open"), body: o, id: operation})

@@ -32,6 +32,18 @@ func (a *api) create(q *request) error {
 	return q.answer(http.StatusCreated, &Created{OperationID: q.command.ID, Sale: *view})
 }
 
+func (a *api) drop(q *request) error {
+	var o DropOrder
+	if err := q.order(&o, &o.Reason, maxBody); err != nil {
+		return err
+	}
+	if err := a.sales.DropSale(q.r.Context(), *q.command); err != nil {
+		return err
+	}
+	q.done(slog.String("sale", q.command.Sale))
+	return q.answer(http.StatusOK, &Dropped{OperationID: q.command.ID, Sale: q.command.Sale})
+}
+
 // command is one of the engine's for a whole sale or a sku.
 type command func(ctx context.Context, c engine.Command) ([]flashsale.Operation, error)
 

@@ -44,6 +44,7 @@ type Statuses interface {
 // Commands are what operators order besides.
 type Commands interface {
 	CreateSale(ctx context.Context, s *flashsale.Sale) error
+	DropSale(ctx context.Context, c engine.Command) error
 	SetRate(ctx context.Context, c engine.Command, rate int64) ([]flashsale.Operation, error)
 	TopUp(ctx context.Context, c engine.Command, units int64) (*flashsale.Operation, error)
 	Withdraw(ctx context.Context, c engine.Command, units int64) (*flashsale.Operation, error)

@@ -38,6 +38,7 @@ func (a *api) routes() []route {
 		{"POST", Prefix + "/~/match", Operator, true, a.match},
 
 		{"POST", Prefix, Admin, false, a.create},
+		{"POST", sale + "/drop", Admin, false, a.drop},
 		{"POST", sku + "/top-up", Admin, false, a.topUp},
 		{"POST", sku + "/withdraw", Admin, false, a.withdraw},
 		{"POST", sale + "/rebuild", Admin, true, a.rebuild},

@@ -283,14 +283,36 @@ func TestSchemasAreTheTypes(t *testing.T) {
 		}
 	}
 	for _, one := range []any{
-		List{}, Created{}, Sale{}, Change{}, Preflight{}, Report{}, Story{}, DeadLetters{}, Revived{}, Match{}, Plans{}, Problem{},
-		CreateOrder{}, OpenOrder{}, StatusOrder{}, RateOrder{}, UnitsOrder{}, ReviveOrder{}, MatchOrder{},
+		List{}, Created{}, Sale{}, Change{}, Preflight{}, Report{}, Story{}, DeadLetters{}, Revived{}, Dropped{}, Match{}, Plans{}, Problem{},
+		CreateOrder{}, DropOrder{}, OpenOrder{}, StatusOrder{}, RateOrder{}, UnitsOrder{}, ReviveOrder{}, MatchOrder{},
 	} {
 		check(reflect.TypeOf(one))
 	}
 	if len(seen) != len(doc.Components.Schemas) {
 		t.Errorf("%d types and %d descriptions", len(seen), len(doc.Components.Schemas))
 	}
+}
+
+// TestDrop: a draft goes, once, and its id is free; what was opened stays.
+func TestDrop(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.send("admin", "POST", "/sales/eleven/drop", why, nil).is(http.StatusNotFound).says(`"code":"unknown_sale"`)
+	r.send("admin", "POST", "/sales", sampleOrder, nil).is(http.StatusCreated)
+	r.send("operator", "POST", "/sales/eleven/drop", why, nil).is(http.StatusForbidden)
+	r.send("admin", "POST", "/sales/eleven/drop", `{}`, nil).is(http.StatusBadRequest).says(`"field":"reason"`)
+	r.send("admin", "POST", "/sales/eleven/drop", `{"reason":"a test","sku":"phone"}`, nil).is(http.StatusBadRequest)
+	named := http.Header{IdempotencyKey: {"drop-1"}}
+	for range 2 {
+		r.send("admin", "POST", "/sales/eleven/drop", why, named).is(http.StatusOK).says(`"operation_id":"drop-1"`, `"sale":"eleven"`)
+	}
+	r.send("admin", "POST", "/sales/eleven/drop", `{"reason":"another"}`, named).is(http.StatusUnprocessableEntity).says(`"code":"conflict"`)
+	r.get("viewer", "/sales/eleven").is(http.StatusNotFound)
+	r.send("admin", "POST", "/sales", strings.Replace(sampleOrder, `"total":10`, `"total":11`, 1), nil).is(http.StatusCreated).says(`"total":11`)
+	r.send("admin", "POST", "/sales/eleven/drop", why, named).is(http.StatusOK) // that one is done
+	r.get("viewer", "/sales/eleven").is(http.StatusOK)
+	o := opened(t)
+	o.send("admin", "POST", "/sales/eleven/drop", why, nil).is(http.StatusConflict).says(`"code":"invalid_state"`, "stays in the books")
 }
 
 // TestStory tells a shopper's whole story: what was held, paid and refused, each with its reason, and of nobody else.

@@ -42,6 +42,17 @@ type CreateOrder struct {
 	Sale   SaleSpec `json:"sale"`
 }
 
+// DropOrder asks that a sale which was never opened be removed.
+type DropOrder struct {
+	Reason string `json:"reason"`
+}
+
+// Dropped is the answer to a DropOrder.
+type Dropped struct {
+	OperationID string `json:"operation_id"`
+	Sale        string `json:"sale"`
+}
+
 // StatusOrder asks for another status, of one sku or ("") of all of the sale.
 type StatusOrder struct {
 	Reason string `json:"reason"`

@@ -85,13 +85,17 @@ func (t *tx) insertSale(s *flashsale.Sale, body string) error {
 	if err := t.clock(); err != nil {
 		return err
 	}
+	begun, err := t.beginnings(s.ID)
+	if err != nil {
+		return err
+	}
 	common := []any{micros(s.OpensAt), micros(s.ClosesAt), s.Hold.Microseconds(), s.PayTime.Microseconds(), s.Grace.Microseconds(), s.Rate}
 	sale := append([]any{s.ID, text(s.Title), s.Currency, s.Zone, body, t.now}, common...)
 	var skus, ledger [][]any
 	for i := range s.SKUs {
 		k := &s.SKUs[i]
-		skus = append(skus, append([]any{s.ID, k.ID, int64(i), text(k.Title), k.Total, k.Total, int64(0), int64(0), int64(1), int64(1),
-			string(flashsale.Draft), int64(1), k.PurchaseLimit, k.Price, s.Currency, int64(0), "", t.now}, common...))
+		skus = append(skus, append([]any{s.ID, k.ID, int64(i), text(k.Title), k.Total, k.Total, int64(0), int64(0), begun[k.ID].epoch + 1, int64(1),
+			string(flashsale.Draft), begun[k.ID].version + 1, k.PurchaseLimit, k.Price, s.Currency, int64(0), "", t.now}, common...))
 		ledger = append(ledger, []any{s.ID + "/" + k.ID, phaseInitial, s.ID, k.ID, k.Total, "", t.now})
 	}
 	if err := t.insert(columnsOf("sale", "id", "title", "currency", "zone", "body", "created_at int", "opens_at int", "closes_at int",

@@ -34,6 +34,7 @@ var aRow = map[string]map[string]any{
 	"inbox":    {"consumer": "c", "message_id": "r:1", "at": 1},
 	"lease":    {"name": "l", "holder": "h", "fence": 1, "until_at": 1},
 	"progress": {"name": "p", "at": 1},
+	"dropped":  {"operation": "o", "sale": "s", "sku": "k", "epoch": 1, "settings_version": 1, "removed": 0, "reason": "r", "by_whom": "b", "at": 1},
 }
 
 type override map[string]any
