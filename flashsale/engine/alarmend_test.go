@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/porttest"
 )
 
 // TestDriftOfARemovedSKUEnds: once a sku is not looked after any more, nobody is told that it differs.
@@ -132,7 +133,19 @@ func TestTheFirstLoadIsNoWarning(t *testing.T) {
 	if lines.Len() != 0 {
 		t.Errorf("of the first load is said: %s", lines.String())
 	}
+	_, err := k.engine.OpenSale(t.Context(), k.command("open"))
+	k.must(err)
+	k.held("ann")
 	k.newStock()
+	dies := k.another(&porttest.Gate{Before: func(_ context.Context, call string) error {
+		if call == "stock.Point" {
+			return errorf(flashsale.CodeUnavailable, "it dies")
+		}
+		return nil
+	}})
+	if _, err := dies.WatchOnce(t.Context()); err == nil {
+		t.Fatal("it has not died")
+	}
 	k.engine.log = slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	k.watch()
 	if !strings.Contains(lines.String(), "the stock of a sku is loaded from SQL") {

@@ -160,8 +160,8 @@ func (e *Engine) rebuildIfLost(ctx context.Context, key flashsale.Key, fence int
 		e.noteLoss(key, s.Epoch, why)
 	}
 	level := slog.LevelWarn
-	if s.Rebuilding && s.StoreRun == "" { // it has never been loaded
-		level, why = slog.LevelInfo, "it is new"
+	if s.Rebuilding && v.Epoch == 0 && s.Reserved+s.Sold == 0 { // a new sale has nothing that could be lost
+		level = slog.LevelInfo
 	}
 	e.log.Log(ctx, level, "the stock of a sku is loaded from SQL", slog.String("sku", key.String()), slog.Int64("epoch", s.Epoch), slog.String("why", why))
 	_, err = e.RebuildOnce(ctx, key, fence)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"reflect"
 	"strings"
 	"testing"
@@ -160,6 +161,21 @@ func TestClassify(t *testing.T) {
 		}
 		if got := classify(tc.err); got.kind != tc.kind || got.what != tc.what {
 			t.Errorf("%v: got %+v, want %d %q", tc.err, got, tc.kind, tc.what)
+		}
+	}
+}
+
+// TestWithoutTLSOrWithoutAServer: pgx tries with TLS and then without, and tells of both. A server that stops in between is not one whose
+// settings somebody has to change.
+func TestWithoutTLSOrWithoutAServer(t *testing.T) {
+	t.Parallel()
+	noTLS := errors.New("127.0.0.1:5432 (localhost): server refused TLS connection")
+	for want, err := range map[failKind]error{
+		failRefused: fmt.Errorf("failed to connect: %w", noTLS),
+		failLost:    fmt.Errorf("failed to connect: %w", errors.Join(noTLS, &net.OpError{Op: "dial", Err: errors.New("connection refused")})),
+	} {
+		if got := classifyPostgres(err).kind; got != want {
+			t.Errorf("%v is %d, want %d", err, got, want)
 		}
 	}
 }

@@ -114,13 +114,14 @@ func classifyPostgres(err error) failure {
 
 // classifyNoAnswer goes by what pgx says where the server has said nothing.
 func classifyNoAnswer(err error) failure {
+	kind := lostIfNetwork(err)
 	switch text := err.Error(); {
 	case strings.Contains(text, "received unexpected message"):
 		return failure{kind: failRefused, hint: "what answers there is no PostgreSQL: check host and port"}
-	case strings.Contains(text, "server refused TLS connection"):
+	case strings.Contains(text, "server refused TLS connection") && kind != failLost: // else it was tried without, and could not be reached
 		return failure{kind: failRefused, hint: "it has no TLS, and sslmode asks for it: set it up there, or give sslmode=disable"}
 	}
-	return failure{kind: lostIfNetwork(err), hint: connectHint(err)}
+	return failure{kind: kind, hint: connectHint(err)}
 }
 
 // noConnections is what to do where a server has none left.

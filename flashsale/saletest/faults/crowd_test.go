@@ -217,6 +217,9 @@ func (p *shopper) reserve() {
 		p.note("reserve", &r.Result)
 	case r.Code == flashsale.CodeSoldOut:
 		p.pause(100 * time.Millisecond) // units that are not paid come back
+		if p.c.eager.Load() && p.quantity > 1 {
+			p.away = r.Code // there may be one, for somebody who wants no more
+		}
 	case r.Code == flashsale.CodePurchaseLimit && p.twoTabs:
 		p.away = r.Code
 	case r.Code == flashsale.CodeTokenExpired:

@@ -155,7 +155,7 @@ func (s *sale) judgeAnswers() {
 
 func (p *shopper) askAgain() {
 	switch {
-	case p.final == nil && (p.away == flashsale.CodeNotOpen || p.away == flashsale.CodePurchaseLimit):
+	case p.final == nil && (p.away == flashsale.CodeNotOpen || p.away == flashsale.CodePurchaseLimit || p.away == flashsale.CodeSoldOut):
 		if p.rid != "" {
 			p.c.errorf("%s has a reservation %s and was told %s", p.user, p.rid, p.away)
 		}
