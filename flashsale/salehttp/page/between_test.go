@@ -63,6 +63,28 @@ func between(t *testing.T, ctx context.Context) {
 	}
 }
 
+// stalled: a server that has waited in vain for the rest of the body has reserved nothing and refused nothing, so the same is sent again.
+func stalled(t *testing.T, ctx context.Context) {
+	s := openShop(t, plan{total: 5})
+	var cut atomic.Bool
+	s.intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/reservations") || cut.Swap(true) {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusRequestTimeout)
+		_, _ = io.WriteString(w, `{"status":408,"code":"body_timeout","detail":"The request did not arrive in time."}`)
+		return true
+	})
+	p := s.visit(ctx, "en")
+	p.state("open")
+	p.click("Buy", 1)
+	p.state("reserved")
+	if n := s.times("POST /token"); n != 1 || !cut.Load() {
+		t.Errorf("%d tokens were asked for, 1 was needed; a body stalled: %v", n, cut.Load())
+	}
+}
+
 // withoutEvents: where event streams do not come through, results are asked for.
 func withoutEvents(t *testing.T, ctx context.Context) {
 	s := openShop(t, plan{total: 5, slow: true})

@@ -104,7 +104,7 @@
       } catch { /* no answer */ }
       return { code, doc, after: +res?.headers.get('Retry-After') || 0 }; // 0 too if it is a date
     };
-    const later = (code) => !code || code > 428; // too many requests, or a fault
+    const later = (code) => !code || code === 408 || code > 428; // a body that stalled, too many requests, or a fault
     const backoff = (tries) => Math.min(30, 2 ** tries);
 
     // --- what people see

@@ -47,6 +47,7 @@ func TestPage(t *testing.T) {
 		"another user":   anotherUser,
 		"expired":        expired,
 		"between":        between,
+		"stalled":        stalled,
 		"events again":   eventsAgain,
 	} {
 		t.Run(name, func(t *testing.T) {
