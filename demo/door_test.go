@@ -70,6 +70,14 @@ func TestSignIn(t *testing.T) {
 	if r := do("/guest", "cross-site", ""); r.StatusCode != http.StatusForbidden {
 		t.Errorf("from another site: %d", r.StatusCode)
 	}
+	for _, header := range []string{"Sec-Fetch-Site", "Origin"} {
+		r := httptest.NewRequest(http.MethodPost, "/guest", nil)
+		r.Header[header] = []string{"same-origin", "cross-site"}
+		w := httptest.NewRecorder()
+		if shop.Handler().ServeHTTP(w, r); w.Code != http.StatusForbidden || len(w.Result().Cookies()) != 0 {
+			t.Errorf("with two lines of %s: %d, and cookies %v", header, w.Code, w.Result().Cookies())
+		}
+	}
 	in := do("/guest?lang=zh", "same-origin", "")
 	if in.StatusCode != http.StatusSeeOther || in.Header.Get("Location") != "/?lang=zh" {
 		t.Fatalf("%d to %q", in.StatusCode, in.Header.Get("Location"))

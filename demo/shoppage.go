@@ -81,6 +81,19 @@ func prefersHTML(h http.Header) bool {
 	return html >= 0 && (json < 0 || html < json)
 }
 
+// ownForm takes a form of the shop's own pages alone: that of another site would sign somebody in, or out, without their knowing.
+func ownForm(next http.HandlerFunc) http.HandlerFunc {
+	cross := http.NewCrossOriginProtection()
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := httpverdict.CheckOrigin(cross, r); err != nil {
+			w.Header().Set(shopHeader, "1")
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		next(w, r)
+	}
+}
+
 // signIn makes a guest of a person, who may buy at once: nobody has a phone here that a code could be sent to.
 func (s *Shop) signIn(w http.ResponseWriter, r *http.Request) {
 	cookie, user, ok := s.sessions.begin()
