@@ -180,7 +180,7 @@ func (p page) preflight(f *saleadmin.Preflight) {
 
 func (p page) story(s *saleadmin.Story) {
 	if s.StockError != "" {
-		p.line("what is pending is not known: %s", cell(s.StockError))
+		p.line("reservations may be missing: %s", cell(s.StockError))
 	}
 	if len(s.Reservations) == 0 {
 		p.line("no reservation of this shopper is known")

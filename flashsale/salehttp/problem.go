@@ -58,7 +58,7 @@ var answers = map[flashsale.Code]answerTo{
 	flashsale.CodeNotFound:         {http.StatusNotFound, 0, phrase{"Not reserved", "未预订"}, phrase{"You have no such reservation. Please try again.", "您没有该预订，请重试。"}},
 	flashsale.CodeUnknownPayment:   {http.StatusNotFound, 0, phrase{"No such payment", "没有该付款"}, phrase{"There is no such payment.", "没有这笔付款。"}},
 	flashsale.CodeInvalidArgument:  {http.StatusBadRequest, 0, phrase{"Not understood", "请求无效"}, phrase{"The request cannot be understood.", "无法理解该请求。"}},
-	flashsale.CodeInvalidQuantity:  {http.StatusUnprocessableEntity, 0, phrase{"Quantity not possible", "数量无效"}, phrase{"One person cannot buy this many.", "购买数量不在允许范围内。"}},
+	flashsale.CodeInvalidQuantity:  {http.StatusUnprocessableEntity, 0, phrase{"Quantity not possible", "数量无效"}, phrase{"Choose a quantity from 1 to what one person may buy.", "购买数量不在允许范围内。"}},
 	flashsale.CodeConflict:         {http.StatusUnprocessableEntity, 0, phrase{"Already used", "请求冲突"}, phrase{"This order has been sent already, with another quantity.", "该订单已用其他数量提交过。"}},
 	flashsale.CodeInvalidToken:     {http.StatusForbidden, 0, phrase{"Not valid", "订单令牌无效"}, phrase{"This order is not valid for you and this item. Please start again.", "该订单令牌对您或该商品无效，请重新开始。"}},
 	flashsale.CodeTokenExpired:     {http.StatusForbidden, 0, phrase{"Too late", "订单令牌已过期"}, phrase{"That took too long, and nothing is reserved. Please start again.", "操作超时，未为您预订任何商品，请重新开始。"}},
