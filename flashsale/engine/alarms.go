@@ -23,7 +23,7 @@ func limitsOf(kind string) alarmLimits {
 		return alarmLimits{0.5, 0.4, 5}
 	case AlarmRetries:
 		return alarmLimits{0.05, 0.025, 5}
-	case AlarmSQL:
+	case AlarmSQL, AlarmStock:
 		return alarmLimits{1, 0, 1} // looks in a row without an answer
 	}
 	return alarmLimits{0, 0, 1}

@@ -23,6 +23,7 @@ func TestAlarmHasHysteresis(t *testing.T) {
 		{AlarmRetries, []float64{0.05, 0.06, 0.03, 0.025, 0, 0, 0, 0, 0}, ".+.....-."},
 		{AlarmDead, []float64{0, 1, 5, 1, 0, 0}, ".+..-."},
 		{AlarmSQL, []float64{1, 0, 1, 2, 3, 0, 0}, "...+.-."},
+		{AlarmStock, []float64{1, 0, 1, 2, 3, 0, 0}, "...+.-."},
 	} {
 		var a alarm
 		got := ""

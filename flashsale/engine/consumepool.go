@@ -47,7 +47,8 @@ func (p *pool) every(ctx context.Context, f func(context.Context)) {
 type pool struct {
 	e       *Engine
 	alarms  *alarms
-	scaler  scaler // of look alone
+	scaler  scaler // of look alone, as is mute
+	mute    int    // looks in a row that the Stock has not answered for all skus
 	running sync.WaitGroup
 
 	mu      sync.Mutex
@@ -174,9 +175,14 @@ func (p *pool) look(ctx context.Context) {
 	defer cancel()
 	m := p.e.measured
 	l := load{now: time.Now(), decided: m.jobs.Swap(0), full: m.full.Swap(0), short: m.short.Swap(0)}
-	for _, key := range p.e.board.keys() {
+	keys, mute := p.e.board.keys(), 0
+	var why error // of the last that had no answer
+	for _, key := range keys {
 		began := p.e.cfg.Now()
 		v, err := p.e.stock.View(asked, key)
+		if err != nil {
+			mute, why = mute+1, err
+		}
 		if err != nil || !v.Loaded {
 			continue
 		}
@@ -186,6 +192,7 @@ func (p *pool) look(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	p.stockAnswers(len(keys), mute, why)
 	p.alarms.retries(m.turn(flashsale.Key{}))
 	p.mu.Lock()
 	l.failing = p.silent > 0
@@ -193,6 +200,16 @@ func (p *pool) look(ctx context.Context) {
 	if why := p.scaler.next(l); why != "" {
 		p.resize(ctx, p.scaler.workers, why)
 	}
+}
+
+// stockAnswers steps the alarm about skus of which the Stock does not tell anything.
+func (p *pool) stockAnswers(of, mute int, why error) {
+	if mute == 0 {
+		p.mute = 0
+	} else {
+		p.mute++
+	}
+	p.alarms.step(AlarmStock, "", float64(p.mute), fmt.Sprintf("the stock does not answer for %d of %s: %v", mute, counted(int64(of), "sku", "skus"), why))
 }
 
 func (p *pool) lookAt(key flashsale.Key, q *flashsale.QueueView, l *load) {

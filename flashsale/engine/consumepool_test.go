@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -138,6 +139,28 @@ func TestSQLComesBack(t *testing.T) {
 		for _, kind := range []string{"sql ", "retries ", "latency eleven/phone-0"} {
 			if on, off := s.told.count("alarm "+kind+" true"), s.told.count("alarm "+kind+" false"); on != 1 || off != 1 {
 				t.Errorf("the alarm %q went on %d times and off %d times", kind, on, off)
+			}
+		}
+	})
+}
+
+// TestAStockThatDoesNotAnswerIsAnAlarm: one look without an answer is none, and one sku that has no answer is enough.
+func TestAStockThatDoesNotAnswerIsAnAlarm(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := openShop(t, shopPlan{skus: 2, total: 1})
+		defer s.run()()
+		for i, c := range []struct {
+			answers int // that are lost, −1 is all
+			on, off int
+		}{{1, 0, 0}, {-1, 1, 0}, {0, 1, 1}} {
+			s.faults.set(lose(c.answers, "stock.View"), nil)
+			time.Sleep(10 * time.Second)
+			if on, off := s.told.count("alarm stock  true"), s.told.count("alarm stock  false"); on != c.on || off != c.off {
+				t.Errorf("step %d: the alarm went on %d times and off %d times; %v", i, on, off, s.told.lines)
+			}
+			if alarms := s.engine.Alarms(); c.answers < 0 && (len(alarms) != 1 || !strings.HasPrefix(alarms[0].Why, "the stock does not answer for 2 of 2 skus: ")) {
+				t.Errorf("on are %+v", alarms)
 			}
 		}
 	})

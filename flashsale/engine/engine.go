@@ -98,7 +98,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	cfg = cfg.withDefaults()
 	refusalLog := newRefusalLog(cfg.RefusalLog, cfg.Rand, cfg.Observer)
-	told := newAlarmBook(cfg.Observer, cfg.Now)
+	told := newAlarmBook(cfg.Observer, cfg.Now, cfg.Logger)
 	cfg.Observer = told
 	e := &Engine{
 		cfg: cfg, stock: cfg.Stock, orders: cfg.Orders, payments: cfg.Payments, log: cfg.Logger, observer: cfg.Observer,

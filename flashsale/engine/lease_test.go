@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -248,6 +251,39 @@ func TestLeaseOutlastsASilence(t *testing.T) {
 		})
 		if !held || err != nil {
 			t.Errorf("held %v: %v", held, err)
+		}
+	})
+}
+
+// TestASilenceIsLoggedOnce: an hour without SQL is a line for each job, and not one for each time that it was asked; the next silence is told again.
+func TestASilenceIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newLeaseBook()
+		e, _ := leaseEngine(t, b, "one")
+		var log bytes.Buffer // read when nothing runs
+		e.log = slog.New(slog.NewTextHandler(&log, nil))
+		ctx, end := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		lines := func() int {
+			synctest.Wait()
+			return strings.Count(log.String(), "a job's lease cannot be asked for")
+		}
+		jobs := len(e.jobs())
+		b.breakFor(func(string) error { return errors.New("no route") })
+		running.Go(func() { _ = e.Run(ctx) })
+		time.Sleep(time.Hour)
+		first := lines()
+		b.breakFor(nil)
+		time.Sleep(time.Minute)
+		healed := lines()
+		b.breakFor(func(string) error { return errors.New("no route") })
+		time.Sleep(time.Hour)
+		again := lines() - healed
+		end()
+		running.Wait()
+		// The second time each job has lost its lease first, which is another error.
+		if first != jobs || healed != jobs || again < jobs || again > 2*jobs {
+			t.Errorf("%d lines of %d jobs, %d when it was back, then %d more:\n%.2000s", first, jobs, healed, again, log.String())
 		}
 	})
 }

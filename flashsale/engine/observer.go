@@ -35,6 +35,7 @@ const (
 	AlarmDead          = "dead_letters"   // there are dead letters
 	AlarmDrift         = "drift"          // Stock and SQL differ, and it did not go away
 	AlarmLost          = "stock_lost"     // the Stock has lost data and is being rebuilt
+	AlarmStock         = "stock"          // the Stock does not answer for all skus
 	AlarmProvider      = "provider"       // the provider cannot be reached, and payments are held for it
 	AlarmPaymentsMatch = "payments_match" // provider, orders and ledger do not agree
 	AlarmSQL           = "sql"            // SQL does not answer

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -152,7 +154,14 @@ func TestAlarmsAreRemembered(t *testing.T) {
 	t.Parallel()
 	told := &recorder{}
 	now := time.Unix(100, 0)
-	b := newAlarmBook(told, func() time.Time { return now })
+	var log bytes.Buffer
+	plain := slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})
+	b := newAlarmBook(told, func() time.Time { return now }, slog.New(plain))
 	b.Alarm(AlarmDrift, "eleven/phone", true, 3, "they differ by 3")
 	now = now.Add(time.Second)
 	b.Alarm(AlarmDrift, "eleven/phone", true, 4, "they differ by 4")
@@ -169,6 +178,14 @@ func TestAlarmsAreRemembered(t *testing.T) {
 	b.Alarm(AlarmDrift, "eleven/phone", false, 0, "")
 	if got := b.list(); len(got) != 0 || told.count("alarm drift eleven/phone true") != 2 {
 		t.Errorf("got %+v, told %v", got, told.lines)
+	}
+	const lines = `level=WARN msg="an alarm is on" alarm=drift sku=eleven/phone why="they differ by 3"
+level=WARN msg="an alarm is on" alarm=sql why=silence
+level=INFO msg="an alarm is over" alarm=sql
+level=INFO msg="an alarm is over" alarm=drift sku=eleven/phone
+`
+	if log.String() != lines {
+		t.Errorf("the log has:\n%s", log.String())
 	}
 }
 

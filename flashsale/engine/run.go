@@ -80,6 +80,7 @@ func (e *Engine) runJob(ctx context.Context, j *job) {
 	// Who does not have the lease asks again soon after it can have ended.
 	again := time.NewTicker(e.cfg.Jobs.Lease / 3)
 	defer again.Stop()
+	last := ""
 	for ctx.Err() == nil {
 		_, err := e.underLease(ctx, leasePrefix+j.name, func(ctx context.Context, _ int64) error {
 			e.observer.Leased(j.name, true)
@@ -90,8 +91,10 @@ func (e *Engine) runJob(ctx context.Context, j *job) {
 			}
 			return nil
 		})
-		if err != nil && ctx.Err() == nil {
-			e.log.Warn("a job's lease cannot be asked for", slog.String("job", j.name), slog.Any("error", err))
+		if code := codeOf(err); code != last && ctx.Err() == nil {
+			if last = code; err != nil { // an error that stays the same is logged once
+				e.log.Warn("a job's lease cannot be asked for; it is tried again", slog.String("job", j.name), slog.Any("error", err))
+			}
 		}
 		select {
 		case <-ctx.Done():
