@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
@@ -83,15 +84,19 @@ func (s *saleCall) drop() *cobra.Command {
 // readSale reads a sale from a file. JSON is YAML too.
 func readSale(std streams, file string) (*saleadmin.SaleSpec, error) {
 	text, err := readWhole(std, file, maxSaleFile)
+	name := file
+	if file == "-" {
+		name = "standard input"
+	}
 	if err != nil {
 		return nil, usagef("the sale cannot be read: %w", err)
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
-		return nil, usagef("the sale cannot be read: %s is empty; docs/sale-admin.md shows what it may have", file)
+		return nil, usagef("the sale cannot be read: %s is empty; docs/sale-admin.md shows what it may have", name)
 	}
 	sale := &saleadmin.SaleSpec{}
 	if err := yaml.UnmarshalWithOptions(text, sale, yaml.Strict()); err != nil {
-		return nil, usagef("%s is not a sale:\n%s", file, yaml.FormatError(err, false, true))
+		return nil, usagef("%s is not a sale:\n%s", name, strings.TrimRight(yaml.FormatError(err, false, true), "\n"))
 	}
 	return sale, nil
 }

@@ -180,7 +180,9 @@ func (p page) preflight(f *saleadmin.Preflight) {
 
 func (p page) story(s *saleadmin.Story) {
 	if s.StockError != "" {
-		p.line("reservations may be missing: %s", cell(s.StockError))
+		for why := range strings.SplitSeq(s.StockError, "\n") { // one of each sku
+			p.line("reservations may be missing: %s", cell(why))
+		}
 	}
 	if len(s.Reservations) == 0 {
 		p.line("no reservation of this shopper is known")

@@ -35,8 +35,8 @@ func newServe(std streams) *cobra.Command {
 			"that signs the marks of on_deny: mark comes from HEADGATE_MARK_KEY or HEADGATE_MARK_KEY_FILE.\n" +
 			"With --sale it runs flash sales under /_headgate/sales/, and needs no --upstream. The keys of order tokens come from\n" +
 			"HEADGATE_SALE_KEYS or HEADGATE_SALE_KEYS_FILE, the secret of the payment service from HEADGATE_PAY_SECRET or\n" +
-			"HEADGATE_PAY_SECRET_FILE; such a file is taken up when it changes. --db and --sale-store, which hold passwords, can be files too: HEADGATE_DB_FILE,\n" +
-			"HEADGATE_SALE_STORE_FILE.",
+			"HEADGATE_PAY_SECRET_FILE; such a file is taken up when it changes. --db and --sale-store, which hold passwords, can be\n" +
+			"files too: HEADGATE_DB_FILE, HEADGATE_SALE_STORE_FILE.",
 		Example: "  headgate serve --policy examples/shop/policy.yaml --upstream http://127.0.0.1:9000\n" +
 			"  headgate serve --policy policy.yaml --upstream http://app:9000 --store redis://redis:6379 --listen :80\n" +
 			"  headgate serve --policy examples/sale/policy.yaml --sale --db sqlite:sale.db --pay simulated --admin 127.0.0.1:9090",

@@ -29,8 +29,9 @@ func Report(s *demo.Summary) string {
 	say("  Shoppers   %s served (%s of %s requests)", percent(s.Shoppers.Served, people), grouped(s.Shoppers.Served), grouped(people))
 	say("  Bots       %s denied (%s of %s requests)", percent(s.Bots.Denied, bots), grouped(s.Bots.Denied), grouped(bots))
 	say("  Sale       %s", sale(s.Sale))
-	say("             %s reserved, %s returned (%s expired), %s unsold; %s paid, %s refunded; %s duplicates refused",
-		grouped(int64(s.Sale.Reserved)), grouped(int64(s.Sale.Returned)), grouped(int64(s.Sale.Expired)), grouped(int64(s.Sale.Unsold)),
+	say("             %s reserved, %s returned (%s expired), %s unsold",
+		grouped(int64(s.Sale.Reserved)), grouped(int64(s.Sale.Returned)), grouped(int64(s.Sale.Expired)), grouped(int64(s.Sale.Unsold)))
+	say("             %s paid, %s refunded; %s duplicates refused",
 		grouped(int64(s.Sale.Paid)), grouped(int64(s.Sale.Refunded)), grouped(int64(s.Sale.DuplicatesRefused)))
 	say("             in %s, stock in %s", s.DB, s.Stock)
 	for _, text := range word(&s.Invariants) {
