@@ -10,8 +10,6 @@ import (
 	"unicode/utf16"
 
 	"github.com/charmbracelet/x/ansi"
-
-	"github.com/headgate-io/headgate/flashsale"
 )
 
 // page is where answers are written for people.
@@ -49,7 +47,7 @@ func escaped(text string) string {
 func cell(text string) string { return strings.ReplaceAll(clean(text), "\n", " ") }
 
 // maxColumn bounds the width of a column, but for the last: --json has all of it. It is that of the longest id, since what is shown of one is typed again.
-const maxColumn = flashsale.MaxID
+const maxColumn = 64
 
 // table writes rows under a heading, in columns as wide as they need. Numbers stand to the right.
 func (p page) table(heading []string, rows [][]string) {
