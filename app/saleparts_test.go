@@ -138,6 +138,7 @@ func TestPayPages(t *testing.T) {
 	}{
 		{"GET", pay.URL, "", nil, 200, "Order o.&lt;b&gt;: 1250 EUR"},
 		{"GET", pay.URL, "", []string{"Accept-Language", "zh-CN"}, 200, "模拟支付"},
+		{"GET", pay.URL, "", []string{"Accept-Language", "zh-CN"}, 200, "订单 o.&lt;b&gt;：1250 EUR（以最小货币单位计）</p>\n<p>状态：<strong id=\"status\">待支付</strong>"},
 		{"GET", PayPath + "none", "", nil, 404, "no such payment"},
 		{"PUT", pay.URL, "", nil, 405, "open"},
 		{"POST", pay.URL, "outcome=stolen", nil, 400, "open"},
@@ -147,6 +148,7 @@ func TestPayPages(t *testing.T) {
 		{"POST", PayPath + "none", "outcome=captured", nil, 404, "no such payment"},
 		{"POST", pay.URL, "outcome=captured", nil, 200, "captured"},
 		{"POST", pay.URL, "outcome=failed", nil, 409, "captured"},
+		{"GET", pay.URL, "", []string{"Accept-Language", "zh-CN"}, 200, "已支付"},
 	} {
 		r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
