@@ -235,6 +235,19 @@ func TestAuditWhileUnderWay(t *testing.T) {
 	wantCode(t, "an unknown sku", err, flashsale.CodeUnknownSKU)
 }
 
+// deadBank is a provider that does not answer, forgetful a database that can lose what was committed.
+type (
+	deadBank  struct{ flashsale.Payments }
+	forgetful struct{ flashsale.Orders }
+)
+
+var errOff = &flashsale.Error{Code: flashsale.CodeUnavailable, Message: "it is off"}
+
+func (deadBank) Query(context.Context, string) (*flashsale.ProviderPayment, error) {
+	return nil, errOff
+}
+func (forgetful) Durable(context.Context) error { return errOff }
+
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	k := openKeep(t)
@@ -252,6 +265,12 @@ func TestPreflight(t *testing.T) {
 	if got := look(); !strings.Contains(got, "stops consumers : no instance is running") || strings.Contains(got, "equal") || strings.Contains(got, "clocks") || strings.Contains(got, "provider") {
 		t.Errorf("ready, it finds\n%s", got)
 	}
+	payments, orders := k.engine.payments, k.engine.orders
+	k.engine.payments, k.engine.orders = deadBank{payments}, forgetful{orders}
+	if got := look(); !strings.Contains(got, "stops provider : the provider of payments does not answer: it is off") || !strings.Contains(got, "stops durable : it is off") {
+		t.Errorf("with a provider that is off and commits that do not last it finds\n%s", got)
+	}
+	k.engine.payments, k.engine.orders = payments, orders
 	k.reserve("a")
 	k.clock.advance(11 * time.Second)
 	if got := look(); !strings.Contains(got, "stops consumers eleven/phone: 1 job waits, the oldest for 11s") {
