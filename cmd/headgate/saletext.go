@@ -323,7 +323,7 @@ func (p page) report(r *saleadmin.Report) {
 	if r.Reconciliation == nil {
 		p.line("instance %s has made no reconciliation yet", cell(r.Instance))
 	} else {
-		p.line("the last reconciliation of instance %s was at %s", cell(r.Instance), r.Reconciliation.At.Format(time.RFC3339))
+		p.line("the last reconciliation that instance %s has made was at %s; another may have made later ones", cell(r.Instance), r.Reconciliation.At.Format(time.RFC3339))
 		for i := range r.Reconciliation.SKUs {
 			p.reconciled(&r.Reconciliation.SKUs[i])
 		}

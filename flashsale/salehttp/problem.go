@@ -62,7 +62,7 @@ var answers = map[flashsale.Code]answerTo{
 	flashsale.CodeConflict:         {http.StatusUnprocessableEntity, 0, phrase{"Already used", "请求冲突"}, phrase{"This order has been sent already, with another quantity.", "该订单已用其他数量提交过。"}},
 	flashsale.CodeInvalidToken:     {http.StatusForbidden, 0, phrase{"Not valid", "订单令牌无效"}, phrase{"This order is not valid for you and this item. Please start again.", "该订单令牌对您或该商品无效，请重新开始。"}},
 	flashsale.CodeTokenExpired:     {http.StatusForbidden, 0, phrase{"Too late", "订单令牌已过期"}, phrase{"That took too long, and nothing is reserved. Please start again.", "操作超时，未为您预订任何商品，请重新开始。"}},
-	flashsale.CodeNotOpen:          {http.StatusConflict, 0, phrase{"Not on sale", "暂未开售"}, phrase{"This is not on sale now.", "该商品当前不在销售中。"}},
+	flashsale.CodeNotOpen:          {http.StatusConflict, 0, phrase{"Not on sale", "未在销售"}, phrase{"This is not on sale now.", "该商品当前不在销售中。"}},
 	flashsale.CodePurchaseLimit:    {http.StatusConflict, 0, phrase{"Purchase limit", "已达限购"}, phrase{"With this you would hold and have bought more than one person may.", "加上本次，您预订和购买的数量将超过限购数量。"}},
 	flashsale.CodeSoldOut:          {http.StatusConflict, 0, phrase{"Sold out", "已售罄"}, phrase{"There is nothing left now.", "商品已被抢光。"}},
 	flashsale.CodeInvalidState:     {http.StatusConflict, 0, phrase{"Not possible now", "当前无法操作"}, phrase{"That is not possible with this order any more, or not yet.", "该订单当前不能进行此操作。"}},
