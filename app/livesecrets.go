@@ -80,8 +80,27 @@ func newLiveSecret(name, file, inForce string, log *slog.Logger, use func(string
 	return &liveSecret{name: name, file: file, use: use, log: log, inForce: inForce, seen: inForce, since: time.Now()}
 }
 
+// errNotRegular is of what can be read once, or waits for who writes: a pipe, a socket, a device.
+var errNotRegular = errors.New("it is no regular file, which alone can be read again")
+
+func regular(file string) error {
+	info, err := os.Stat(file)
+	path, ok := errors.AsType[*fs.PathError](err)
+	switch {
+	case ok:
+		return path.Err
+	case err == nil && !info.Mode().IsRegular():
+		return errNotRegular
+	}
+	return err
+}
+
 // run looks at the file until ctx ends.
 func (l *liveSecret) run(ctx context.Context) {
+	if regular(l.file) == errNotRegular {
+		l.log.Info("what "+l.name+" names is no regular file: it was read once, and another secret needs a restart", "file", l.file)
+		return
+	}
 	again := time.NewTicker(rereadEvery)
 	defer again.Stop()
 	for {
@@ -96,7 +115,10 @@ func (l *liveSecret) run(ctx context.Context) {
 
 // look takes up what has changed, and has not changed since the look before.
 func (l *liveSecret) look(now time.Time) {
-	text, err := ReadSecret(l.file)
+	text, err := "", regular(l.file)
+	if err == nil {
+		text, err = ReadSecret(l.file)
+	}
 	if err != nil {
 		text = ""
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,6 +85,27 @@ func TestLiveSecret(t *testing.T) {
 }
 
 // TestRepetitive: what nobody has drawn at random.
+// TestLiveSecretIsARegularFile: nobody waits for a pipe to be written to, be it there from the beginning or later.
+func TestLiveSecretIsARegularFile(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "keys")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	l := newLiveSecret("NAME_FILE", pipe, "one", slog.New(slog.NewTextHandler(&log, nil)), func(string) ([]any, error) { return nil, errors.New("is not asked") })
+	l.run(t.Context())
+	if !strings.Contains(log.String(), "read once") {
+		t.Errorf("%q", log.String())
+	}
+	now := time.Now()
+	l.look(now)
+	l.look(now.Add(time.Second))
+	if l.status().Trouble != errNotRegular.Error() {
+		t.Errorf("%+v", l.status())
+	}
+}
+
 func TestRepetitive(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"log/slog"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
@@ -14,10 +13,6 @@ const (
 	// matchBack is how much further back than asked a match looks, since three clocks are compared.
 	matchBack = 5 * time.Minute
 	matchPage = 500
-	// maxDifferences bounds the differences that a report names; more are counted.
-	maxDifferences = 1000
-	// maxLogged bounds how many new ones a match logs.
-	maxLogged = 20
 	// maxSeen bounds the payments that a match remembers to have compared. Beyond it, the provider is asked for them one by one, at
 	// most maxAsked times.
 	maxSeen, maxAsked = 1_000_000, 1000
@@ -30,58 +25,29 @@ type MatchReport struct {
 	Provider, Payments, Paid int
 	// Repaired counts differences that are none any more: what the provider had decided and nobody had heard of, and refunds.
 	Repaired int
-	// Differences are those that remain, at most 1000; Omitted counts the others.
+	// Differences are those that remain, at most 1000, with those of earlier matches at what this one has not looked at; Omitted
+	// counts the others.
 	Differences []Difference
 	Omitted     int
 }
 
-// DifferenceKind says what differs.
-type DifferenceKind string
-
-// The kinds of differences.
-const (
-	UnknownHere      DifferenceKind = "unknown_here"       // the provider has captured what nobody here has begun
-	UnknownThere     DifferenceKind = "unknown_there"      // it is captured here, and the provider does not know it
-	NotCapturedThere DifferenceKind = "not_captured_there" // it is captured here, and not at the provider
-	RefundedThere    DifferenceKind = "refunded_there"     // the order is paid, and the provider has given the money back
-	AmountDiffers    DifferenceKind = "amount_differs"
-	PaidOnce         DifferenceKind = "paid_without_payment" // the order is paid, and no captured payment is applied to it
-	BooksDiffer      DifferenceKind = "books_differ"         // reservation, order and ledger do not say the same
-	NotRepaired      DifferenceKind = "not_repaired"         // what would repair it has failed
-)
-
-// Difference is one thing on which the sides do not agree.
-type Difference struct {
-	Kind DifferenceKind
-	// IntentKey, RID and OrderID name it, as far as there are such.
-	IntentKey, RID, OrderID string
-	// Detail says what each side has.
-	Detail string
-	// Again tells that the match before has found it too.
-	Again bool
-}
-
-// differenceID tells differences of one match from those of another.
-type differenceID struct {
-	kind        DifferenceKind
-	intent, rid string
-}
-
 // MatchOnce compares, of all that has changed since a time, what the provider has, what the payments say, and what is paid by orders,
 // reservations and ledger. What the provider has decided and nobody here has heard of is taken, and refunds are made; what remains is
-// reported. Differences that two matches in a row have found raise the alarm. An error ends the match; what it has found so far
-// comes with it.
+// reported. Differences that two matches in a row have found raise the alarm. One that a match has not looked at, since nothing of it
+// has changed for longer, stands as the last match has left it, until one that looks as far back, or at it, finds it gone; this is
+// remembered in memory. An error ends the match; what it has found so far comes with it.
 func (e *Engine) MatchOnce(ctx context.Context, since time.Time) (MatchReport, error) {
 	if err := e.payable(); err != nil {
 		return MatchReport{}, err
 	}
 	m := &match{e: e, report: MatchReport{Since: since}, from: since.Add(-matchBack), seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
+	m.open, m.looked = e.paying.spots(), map[spot]struct{}{}
 	for _, side := range []func(context.Context) error{m.provider, m.payments, m.paid} {
 		if err := side(ctx); err != nil {
 			return m.report, err
 		}
 	}
-	e.judgeMatch(&m.report)
+	e.judgeMatch(m)
 	return m.report, nil
 }
 
@@ -94,6 +60,14 @@ type match struct {
 	seed  maphash.Seed
 	seen  map[uint64]struct{}
 	asked int
+	// open are the places where the matches before have found something, and looked those of them that this one comes to.
+	open, looked map[spot]struct{}
+}
+
+func (m *match) look(p spot) {
+	if _, ok := m.open[p]; ok {
+		m.looked[p] = struct{}{}
+	}
 }
 
 // provider compares each payment of the provider with the one here.
@@ -124,6 +98,7 @@ func (m *match) list(ctx context.Context, cursor string) (page []flashsale.Provi
 
 func (m *match) there(ctx context.Context, p *flashsale.ProviderPayment) error {
 	m.report.Provider++
+	m.look(spot{intent: p.IntentKey})
 	if len(m.seen) < maxSeen {
 		m.seen[maphash.String(m.seed, p.IntentKey)] = struct{}{}
 	}
@@ -170,6 +145,7 @@ func (m *match) here(ctx context.Context, pay *flashsale.Payment) error {
 		m.report.Omitted++
 		return nil
 	}
+	m.look(spot{intent: pay.IntentKey})
 	p, err := m.e.query(ctx, pay.IntentKey)
 	if flashsale.CodeOf(err) == flashsale.CodeUnknownPayment {
 		m.differ(UnknownThere, pay, "", fmt.Sprintf("here it is %s, and the provider knows nothing of it", pay.State))
@@ -294,6 +270,7 @@ func (m *match) paid(ctx context.Context) error {
 
 func (m *match) books(p *flashsale.Paid) {
 	r := &p.Reservation
+	m.look(spot{rid: r.RID})
 	pay := &flashsale.Payment{IntentKey: p.IntentKey, RID: r.RID}
 	confirmed := r.State == flashsale.Confirmed
 	if !confirmed || !p.OrderPaid || p.LedgerSold != r.Quantity {
@@ -302,71 +279,5 @@ func (m *match) books(p *flashsale.Paid) {
 	}
 	if p.IntentKey == "" || p.PaymentState != flashsale.PaymentCaptured {
 		m.differWith(PaidOnce, pay, r.OrderID, fmt.Sprintf("the reservation is %s, its order is paid: %t, and its payment is %q", r.State, p.OrderPaid, p.PaymentState))
-	}
-}
-
-func (m *match) differ(kind DifferenceKind, pay *flashsale.Payment, intentKey, detail string) {
-	if pay == nil {
-		pay = &flashsale.Payment{IntentKey: intentKey}
-	}
-	m.differWith(kind, pay, "", detail)
-}
-
-func (m *match) differWith(kind DifferenceKind, pay *flashsale.Payment, orderID, detail string) {
-	if len(m.report.Differences) == maxDifferences {
-		m.report.Omitted++
-		return
-	}
-	m.report.Differences = append(m.report.Differences, Difference{Kind: kind, IntentKey: pay.IntentKey, RID: pay.RID, OrderID: orderID, Detail: detail})
-}
-
-// judgeMatch marks what the match before has found too, and raises the alarm for it or ends it.
-func (e *Engine) judgeMatch(report *MatchReport) {
-	found := make(map[differenceID]bool, len(report.Differences))
-	p := e.paying
-	p.mu.Lock()
-	again := 0
-	for i := range report.Differences {
-		d := &report.Differences[i]
-		id := differenceID{d.Kind, d.IntentKey, d.RID}
-		if d.Again = p.differed[id]; d.Again {
-			again++
-		}
-		found[id] = true
-	}
-	p.differed = found
-	on := again > 0
-	changed := on || p.misfits
-	p.misfits = on
-	p.mu.Unlock()
-	e.logDifferences(report)
-	if changed {
-		e.observer.Alarm(AlarmPaymentsMatch, "", on, float64(again), counted(again, "difference was found twice in a row", "differences were found twice in a row"))
-	}
-}
-
-// endMisfits ends the alarm about what a match here has found.
-func (e *Engine) endMisfits() {
-	p := e.paying
-	p.mu.Lock()
-	on := p.misfits
-	p.misfits, p.differed = false, map[differenceID]bool{}
-	p.mu.Unlock()
-	if on {
-		e.observer.Alarm(AlarmPaymentsMatch, "", false, 0, "another instance compares them now")
-	}
-}
-
-// logDifferences logs the first of those that are new.
-func (e *Engine) logDifferences(report *MatchReport) {
-	left := maxLogged
-	for i := range report.Differences {
-		d := &report.Differences[i]
-		if d.Again || left == 0 {
-			continue
-		}
-		left--
-		e.log.Error("provider, payments and orders do not agree", slog.String("kind", string(d.Kind)), slog.String("intent", d.IntentKey),
-			slog.String("rid", d.RID), slog.String("order", d.OrderID), slog.String("detail", d.Detail))
 	}
 }

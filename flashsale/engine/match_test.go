@@ -163,11 +163,66 @@ func TestMatchTellsWhatNothingRepairs(t *testing.T) {
 				t.Fatalf("again: %v, %+v, alarm %t", differences, report, c.told.alarms[AlarmPaymentsMatch])
 			}
 			c.is(rid, flashsale.Confirmed)
-			c.now = c.now.Add(48 * time.Hour) // out of sight
-			if _, differences = c.match(); len(differences) != 0 || c.told.alarms[AlarmPaymentsMatch] {
-				t.Fatalf("%v, alarm %t", differences, c.told.alarms[AlarmPaymentsMatch])
+			c.now = c.now.Add(48 * time.Hour) // out of sight, and nobody has mended it
+			if _, differences = c.match(); !slices.Equal(differences, []string{b.want}) || !c.told.alarms[AlarmPaymentsMatch] {
+				t.Fatalf("out of sight: %v, alarm %t", differences, c.told.alarms[AlarmPaymentsMatch])
 			}
 		})
+	}
+}
+
+// TestDifferencesStandUntilTheyAreGone: a match of the last minutes says nothing of a difference of yesterday. One that looks as far
+// back ends it, or one that comes to it because it has changed.
+func TestDifferencesStandUntilTheyAreGone(t *testing.T) {
+	open := func(t *testing.T) (c *till, l *liar, began time.Time) {
+		c = openTill(t, tillPlan{total: 1})
+		l = &liar{Payments: c.e.payments, says: map[string]flashsale.ProviderPayment{}, hides: map[string]bool{}}
+		intent := c.begin(c.reserve("ann", 1), "ann")
+		c.must(c.bank.Pay(intent, flashsale.PayCaptured))
+		c.pass(0)
+		c.e.payments = l
+		began = c.now
+		_, err := c.bank.Create(t.Context(), &flashsale.Intent{Key: "x:1", Amount: 5, Currency: "EUR"})
+		c.must(err)
+		c.deaf = true
+		c.must(c.bank.Pay("x:1", flashsale.PayCaptured))
+		l.hides[intent] = true
+		c.match()
+		c.match()
+		c.now = c.now.Add(48 * time.Hour)
+		c.stand("unknown_here x:1", "unknown_there r1:1")
+		return c, l, began
+	}
+	t.Run("a match that looks as far back", func(t *testing.T) {
+		c, l, began := open(t)
+		clear(l.hides)
+		c.stand("unknown_here x:1", "unknown_there r1:1")
+		if _, err := c.e.MatchOnce(t.Context(), began); err != nil {
+			t.Fatal(err)
+		}
+		c.stand("unknown_here x:1")
+	})
+	t.Run("a change", func(t *testing.T) {
+		c, _, _ := open(t)
+		_, err := c.bank.Refund(t.Context(), "x:1")
+		c.must(err)
+		c.stand("unknown_there r1:1")
+		c.e.endMisfits()
+		c.stand()
+	})
+}
+
+// stand has the last day matched, and wants these to be different and the alarm to be on for them.
+func (c *till) stand(want ...string) {
+	c.t.Helper()
+	report, differences := c.match()
+	if !slices.Equal(differences, want) || c.told.alarms[AlarmPaymentsMatch] != (len(want) > 0) {
+		c.t.Fatalf("%v, alarm %t; want %v", differences, c.told.alarms[AlarmPaymentsMatch], want)
+	}
+	for _, d := range report.Differences {
+		if !d.Again {
+			c.t.Errorf("%+v is new", d)
+		}
 	}
 }
 

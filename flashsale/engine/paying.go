@@ -50,12 +50,12 @@ type paying struct {
 	failures int  // calls in a row without an answer
 	alarmed  bool // AlarmProvider is on
 	cursors  map[flashsale.PaymentState]string
-	differed map[differenceID]bool // of the last match
-	misfits  bool                  // AlarmPaymentsMatch is on
+	differed map[differenceID]lasting // by the last match, and of those before it what it has not looked at
+	misfits  bool                     // AlarmPaymentsMatch is on
 }
 
 func newPaying(observer Observer) *paying {
-	return &paying{observer: observer, cursors: map[flashsale.PaymentState]string{}, differed: map[differenceID]bool{}}
+	return &paying{observer: observer, cursors: map[flashsale.PaymentState]string{}}
 }
 
 // note takes account of a call. The alarm goes on when several in a row had no answer, or at once if a reservation is held for it, and

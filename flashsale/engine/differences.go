@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/headgate-io/headgate/flashsale"
+)
+
+const (
+	// maxDifferences bounds the differences that a report names; more are counted.
+	maxDifferences = 1000
+	// maxLogged bounds how many new ones a match logs.
+	maxLogged = 20
+)
+
+// DifferenceKind says what differs.
+type DifferenceKind string
+
+// The kinds of differences.
+const (
+	UnknownHere      DifferenceKind = "unknown_here"       // the provider has captured what nobody here has begun
+	UnknownThere     DifferenceKind = "unknown_there"      // it is captured here, and the provider does not know it
+	NotCapturedThere DifferenceKind = "not_captured_there" // it is captured here, and not at the provider
+	RefundedThere    DifferenceKind = "refunded_there"     // the order is paid, and the provider has given the money back
+	AmountDiffers    DifferenceKind = "amount_differs"
+	PaidOnce         DifferenceKind = "paid_without_payment" // the order is paid, and no captured payment is applied to it
+	BooksDiffer      DifferenceKind = "books_differ"         // reservation, order and ledger do not say the same
+	NotRepaired      DifferenceKind = "not_repaired"         // what would repair it has failed
+)
+
+// Difference is one thing on which the sides do not agree.
+type Difference struct {
+	Kind DifferenceKind
+	// IntentKey, RID and OrderID name it, as far as there are such.
+	IntentKey, RID, OrderID string
+	// Detail says what each side has.
+	Detail string
+	// Again tells that the match before has found it too.
+	Again bool
+}
+
+// differenceID tells differences of one match from those of another.
+type differenceID struct {
+	kind        DifferenceKind
+	intent, rid string
+}
+
+func (d *Difference) id() differenceID { return differenceID{d.Kind, d.IntentKey, d.RID} }
+
+// spot is what has to be looked at to see whether it is still there: a payment, or the books of a reservation.
+func (d *Difference) spot() spot {
+	if d.Kind == BooksDiffer || d.Kind == PaidOnce {
+		return spot{rid: d.RID}
+	}
+	return spot{intent: d.IntentKey}
+}
+
+type spot struct{ intent, rid string }
+
+// lasting is a difference, and how far back the match has looked that has found it.
+type lasting struct {
+	Difference
+	from time.Time
+}
+
+func (m *match) differ(kind DifferenceKind, pay *flashsale.Payment, intentKey, detail string) {
+	if pay == nil {
+		pay = &flashsale.Payment{IntentKey: intentKey}
+	}
+	m.differWith(kind, pay, "", detail)
+}
+
+func (m *match) differWith(kind DifferenceKind, pay *flashsale.Payment, orderID, detail string) {
+	if len(m.report.Differences) == maxDifferences {
+		m.report.Omitted++
+		return
+	}
+	m.report.Differences = append(m.report.Differences, Difference{Kind: kind, IntentKey: pay.IntentKey, RID: pay.RID, OrderID: orderID, Detail: detail})
+}
+
+// judgeMatch marks what the match before has found too, and raises the alarm for it or ends it.
+func (e *Engine) judgeMatch(m *match) {
+	report := &m.report
+	p := e.paying
+	p.mu.Lock()
+	again := p.judge(m)
+	on := again > 0
+	changed := on || p.misfits
+	p.misfits = on
+	p.mu.Unlock()
+	e.logDifferences(report)
+	if changed {
+		e.observer.Alarm(AlarmPaymentsMatch, "", on, float64(again), counted(again, "difference was found twice in a row", "differences were found twice in a row"))
+	}
+}
+
+// judge remembers what a match has found, with what stands from those before it, and counts what was known already.
+func (p *paying) judge(m *match) (again int) {
+	found := make(map[differenceID]lasting, len(m.report.Differences))
+	for i := range m.report.Differences {
+		d := &m.report.Differences[i]
+		if _, d.Again = p.differed[d.id()]; d.Again {
+			again++
+		}
+		found[d.id()] = lasting{*d, m.from}
+	}
+	for id, s := range p.differed {
+		_, looked := m.looked[s.spot()]
+		if _, ok := found[id]; ok || looked || !m.from.After(s.from) || len(found) >= maxDifferences {
+			continue
+		}
+		again++
+		s.Again = true
+		found[id] = s
+		m.report.Differences = append(m.report.Differences, s.Difference)
+	}
+	p.differed = found
+	return again
+}
+
+// spots are where something differed.
+func (p *paying) spots() map[spot]struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make(map[spot]struct{}, len(p.differed))
+	for _, s := range p.differed {
+		all[s.spot()] = struct{}{}
+	}
+	return all
+}
+
+// endMisfits ends the alarm about what a match here has found.
+func (e *Engine) endMisfits() {
+	p := e.paying
+	p.mu.Lock()
+	on := p.misfits
+	p.misfits, p.differed = false, nil
+	p.mu.Unlock()
+	if on {
+		e.observer.Alarm(AlarmPaymentsMatch, "", false, 0, "another instance compares them now")
+	}
+}
+
+// logDifferences logs the first of those that are new.
+func (e *Engine) logDifferences(report *MatchReport) {
+	left := maxLogged
+	for i := range report.Differences {
+		d := &report.Differences[i]
+		if d.Again || left == 0 {
+			continue
+		}
+		left--
+		e.log.Error("provider, payments and orders do not agree", slog.String("kind", string(d.Kind)), slog.String("intent", d.IntentKey),
+			slog.String("rid", d.RID), slog.String("order", d.OrderID), slog.String("detail", d.Detail))
+	}
+}
