@@ -110,6 +110,9 @@ func drawn(w *world) {
 		w.sellOut()
 		w.heal()
 		w.settled()
+		w.capturesAnyway() // of which no unit is left
+		w.heal()
+		w.settled()
 	}
 	if w.plan.closing {
 		w.closes()
