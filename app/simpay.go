@@ -71,6 +71,9 @@ func Simpay(ctx context.Context, cfg SimpayConfig) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Webhook == "" {
+		cfg.Log.Warn("no webhooks are sent: a sale hears of its payments by asking alone; name its webhook with --webhook")
+	}
 	cfg.Log.Info("simulated payments: no money moves", "listen", l.Addr().String(), "api", cfg.URL+simpayAPI, "webhook", cfg.Webhook)
 	return s.run(ctx, l)
 }

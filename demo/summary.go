@@ -15,7 +15,8 @@ type Phase string
 const (
 	PhaseBefore  Phase = "before the sale"
 	PhaseSale    Phase = "the sale is on"
-	PhaseSoldOut Phase = "sold out" // all of it is paid for, or held
+	PhaseAllHeld Phase = "all held" // all of it is paid for, or held: some may come back
+	PhaseSoldOut Phase = "sold out" // all of it is paid for
 	PhaseClosing Phase = "closing"  // what is held is paid, or comes back
 	PhaseOver    Phase = "over"
 )
@@ -78,8 +79,10 @@ func (s *stage) phase(sale *Sale) Phase {
 		return PhaseBefore
 	case !now.Before(s.plan.closes):
 		return PhaseClosing
-	case sale.Sold+sale.Held >= sale.Stock:
+	case sale.Sold >= sale.Stock:
 		return PhaseSoldOut
+	case sale.Sold+sale.Held >= sale.Stock:
+		return PhaseAllHeld
 	}
 	return PhaseSale
 }

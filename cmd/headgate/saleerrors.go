@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -85,6 +86,12 @@ func (s *saleCall) refusal(p *saleadmin.Problem) string {
 	}
 	for _, f := range p.Findings {
 		text += "\n  " + clean(f.Severity+": "+whose(f.SKU)+f.Text)
+	}
+	for _, a := range p.Alarms {
+		text += fmt.Sprintf("\n  alarm %s since %s: %s%s", clean(a.Kind), a.Since.Format(time.RFC3339), whose(a.SKU), clean(a.Why))
+	}
+	if len(p.Alarms) > 0 {
+		text += "\n  as instance " + clean(p.Instance) + " knows"
 	}
 	switch {
 	case p.Code == "no_sales":

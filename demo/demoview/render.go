@@ -100,7 +100,7 @@ func (m model) phase(p demo.Phase) string {
 	switch p {
 	case demo.PhaseSale:
 		return m.style.good.Render(string(p))
-	case demo.PhaseSoldOut:
+	case demo.PhaseAllHeld, demo.PhaseSoldOut:
 		return m.style.bad.Render(string(p))
 	}
 	return m.style.note.Render(string(p))

@@ -91,11 +91,11 @@ func (e *Engine) judgeMatch(m *match) {
 	p.mu.Unlock()
 	e.logDifferences(report)
 	if changed {
-		e.observer.Alarm(AlarmPaymentsMatch, "", on, float64(again), counted(again, "difference was found twice in a row", "differences were found twice in a row"))
+		e.observer.Alarm(AlarmPaymentsMatch, "", on, float64(again), counted(again, "difference remains after two matches", "differences remain after two matches"))
 	}
 }
 
-// judge remembers what a match has found, with what stands from those before it, and counts what was known already.
+// judge remembers what a match has found, with what those before it have found and it has not looked at, and counts what was known already.
 func (p *paying) judge(m *match) (again int) {
 	found := make(map[differenceID]lasting, len(m.report.Differences))
 	for i := range m.report.Differences {
@@ -111,9 +111,7 @@ func (p *paying) judge(m *match) (again int) {
 			continue
 		}
 		again++
-		s.Again = true
 		found[id] = s
-		m.report.Differences = append(m.report.Differences, s.Difference)
 	}
 	p.differed = found
 	return again

@@ -25,17 +25,16 @@ type MatchReport struct {
 	Provider, Payments, Paid int
 	// Repaired counts differences that are none any more: what the provider had decided and nobody had heard of, and refunds.
 	Repaired int
-	// Differences are those that remain, at most 1000, with those of earlier matches at what this one has not looked at; Omitted
-	// counts the others.
+	// Differences are those that remain, at most 1000; Omitted counts the others.
 	Differences []Difference
 	Omitted     int
 }
 
 // MatchOnce compares, of all that has changed since a time, what the provider has, what the payments say, and what is paid by orders,
 // reservations and ledger. What the provider has decided and nobody here has heard of is taken, and refunds are made; what remains is
-// reported. Differences that two matches in a row have found raise the alarm. One that a match has not looked at, since nothing of it
-// has changed for longer, stands as the last match has left it, until one that looks as far back, or at it, finds it gone; this is
-// remembered in memory. An error ends the match; what it has found so far comes with it.
+// reported. Differences that two matches in a row have found raise the alarm, until a match that looks as far back, or at what differed,
+// finds them gone: one of the last minutes says nothing of yesterday. This is remembered in memory. An error ends the match; what it has
+// found so far comes with it.
 func (e *Engine) MatchOnce(ctx context.Context, since time.Time) (MatchReport, error) {
 	if err := e.payable(); err != nil {
 		return MatchReport{}, err

@@ -237,6 +237,30 @@ func TestWithoutTheStock(t *testing.T) {
 	r.get("viewer", "/sales/eleven").says(`"stock":{"total":15,"available":15`)
 }
 
+// TestWithoutTheOrders: a sale cannot be shown without SQL, and what is known without it is said: the alarms.
+func TestWithoutTheOrders(t *testing.T) {
+	t.Parallel()
+	r := opened(t)
+	_, err := r.bank.Create(t.Context(), &flashsale.Intent{Key: "nobody:1", Amount: 5, Currency: "CNY"})
+	r.must(err)
+	r.must(r.bank.Pay("nobody:1", flashsale.PayCaptured))
+	for range 2 {
+		r.post("operator", "/sales/~/match", why).is(http.StatusOK)
+	}
+	r.gate.Before = func(_ context.Context, call string) error {
+		if strings.HasPrefix(call, "orders.") {
+			return &flashsale.Error{Code: flashsale.CodeUnavailable, Message: "SQL does not answer"}
+		}
+		return nil
+	}
+	var p Problem
+	r.get("viewer", "/sales/eleven").is(http.StatusServiceUnavailable).into(&p)
+	if p.Instance == "" || len(p.Alarms) != 1 || p.Alarms[0].Kind != engine.AlarmPaymentsMatch || p.Detail != "SQL does not answer" {
+		t.Errorf("got %+v", p)
+	}
+	r.get("viewer", "/sales/twelve/skus/phone/dead-letters").is(http.StatusServiceUnavailable).says(`"code":"unavailable"`)
+}
+
 // slowSales blocks the check before an opening until it is let go.
 type slowSales struct {
 	Sales

@@ -76,11 +76,21 @@ func (a *api) show(q *request) error {
 	if err != nil {
 		return err
 	}
-	sale, err := q.sale(q.r.PathValue("sale"), operations, page)
+	id := q.r.PathValue("sale")
+	sale, err := q.sale(id, operations, page)
 	if err != nil {
-		return err
+		return q.withAlarms(err, id)
 	}
 	return q.answer(http.StatusOK, sale)
+}
+
+// withAlarms adds to an error that says a store is away what is known without it: it is then that alarms are looked for.
+func (q *request) withAlarms(err error, sale string) error {
+	p := problemOf(err)
+	if p.Status == http.StatusServiceUnavailable {
+		p.Instance, p.Alarms = q.sales.Instance(), q.alarmsOf(sale)
+	}
+	return p
 }
 
 // sale reads a sale and where it stands, with a page of its skus.

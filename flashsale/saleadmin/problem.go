@@ -26,6 +26,9 @@ type Problem struct {
 	OperationID string      `json:"operation_id,omitempty"`
 	Operations  []Operation `json:"operations,omitempty"`
 	Findings    []Finding   `json:"findings,omitempty"`
+	// Instance has answered, and Alarms are those that it knows of, where a sale cannot be shown since a store is away.
+	Instance string  `json:"instance,omitempty"`
+	Alarms   []Alarm `json:"alarms,omitempty"`
 	// RetryAfter is in seconds, 0 if asking again does not help.
 	RetryAfter int `json:"retry_after,omitempty"`
 }

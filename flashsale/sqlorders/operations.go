@@ -146,7 +146,11 @@ func (t *tx) changeTotal(op *flashsale.Operation, phase string, by int64) error 
 }
 
 func (t *tx) setStatus(sku *flashsale.SKUState, op *flashsale.Operation) error {
-	if was := sku.Settings.Status; !was.CanBecome(op.Status) {
+	was := sku.Settings.Status
+	if was == op.Status {
+		return errorf(flashsale.CodeInvalidState, "%s is %s already", op.Key, was)
+	}
+	if !was.CanBecome(op.Status) {
 		return errorf(flashsale.CodeInvalidState, "%s is %s, which %.40q cannot follow", op.Key, was, op.Status)
 	}
 	if op.Status == flashsale.Closed {
