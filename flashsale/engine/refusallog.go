@@ -39,6 +39,7 @@ type refusalLog struct {
 	count uint64
 	// held is an entry that the log may not have, with what it counts.
 	held              []byte
+	more              bool // something waits behind held
 	refusals, dropped int64
 	touched           time.Time
 
@@ -56,7 +57,7 @@ func newRefusalLog(log flashsale.RefusalLog, random io.Reader, told Observer) *r
 	return &refusalLog{log: log, id: binary.LittleEndian.Uint64(id[:]), observer: observer}
 }
 
-// WriteRefusalsOnce writes all refusals that the log has not been given yet, and returns how many. Run does so about once a second. What
+// WriteRefusalsOnce writes all refusals that wait for the log when it is called, and returns how many. Run does so about once a second. What
 // could not be written is kept for the next time.
 func (e *Engine) WriteRefusalsOnce(ctx context.Context) (int64, error) {
 	l := e.refusalLog
@@ -66,6 +67,7 @@ func (e *Engine) WriteRefusalsOnce(ctx context.Context) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all int64
+	l.more = true // behind an entry that is left from the last time
 	for {
 		if l.held == nil && !l.pack(e.refusals) {
 			return all, e.touchRefusals(ctx)
@@ -81,13 +83,15 @@ func (e *Engine) WriteRefusalsOnce(ctx context.Context) (int64, error) {
 			return all, err
 		}
 		all, l.held, l.touched = all+l.refusals, nil, e.cfg.Now()
+		if !l.more { // what has come meanwhile waits for the next time: in a flood there would be no end of small entries
+			return all, nil
+		}
 	}
 }
 
 // pack makes an entry of what waits, if anything does.
 func (l *refusalLog) pack(j *journal) bool {
-	j.drain(&l.next)
-	if l.next.n == 0 {
+	if l.more = j.drain(&l.next); l.next.n == 0 {
 		return false
 	}
 	l.count++

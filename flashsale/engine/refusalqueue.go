@@ -36,18 +36,19 @@ func (s *refusalShard) enqueue(at int32, now int64) (full bool) {
 	return 2*s.queue.len() >= s.limit
 }
 
-// drain writes what waits into an entry, until it is full or nothing waits.
-func (j *journal) drain(w *entryWriter) {
+// drain writes what waits into an entry, and reports whether that was full before all was in it.
+func (j *journal) drain(w *entryWriter) (more bool) {
 	for range refusalShards {
 		s := &j.shards[j.next]
 		for more := true; more; {
 			var room bool
 			if more, room = s.drainSome(w); !room {
-				return
+				return true
 			}
 		}
 		j.next = (j.next + 1) % refusalShards
 	}
+	return false
 }
 
 // drainSome writes some of what waits in a shard. It reports whether more may, and whether there is room for it.
