@@ -1,10 +1,6 @@
 package postgresserver
 
 import (
-	"context"
-	"fmt"
-	"math/rand/v2"
-	"net"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,23 +18,4 @@ func installed() []string {
 	}
 	slices.SortFunc(paths, func(a, b string) int { return version(b) - version(a) })
 	return paths
-}
-
-// Ports are from below the range that systems give to outgoing connections.
-const (
-	firstPort = 22000
-	lastPort  = 29999
-)
-
-// freePort returns a port on which nothing listens. It may be taken before it is used.
-func freePort() int {
-	port := firstPort
-	for range 1000 {
-		port = firstPort + rand.IntN(lastPort-firstPort+1)
-		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil && l.Close() == nil {
-			return port
-		}
-	}
-	return port
 }

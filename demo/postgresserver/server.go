@@ -11,7 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/childserver"
 )
 
 // Config says what to run. The zero Config runs the postgres that is found in PATH, or the newest where Debian keeps them.
@@ -26,19 +29,16 @@ const (
 	user        = "headgate"
 	startWithin = 60 * time.Second
 	endWithin   = 15 * time.Second
-	portTries   = 20
 )
 
 // Server is a PostgreSQL. Its methods are safe for concurrent use.
 type Server struct {
 	bin, dir, password string
+	account            childserver.Account
 	port               int
-	account            *account
+	process            *childserver.Process // nil if it has not been started
 
 	closing sync.Mutex
-	cmd     *exec.Cmd
-	done    chan struct{} // closes when it has ended
-	how     error         // valid when done is closed
 }
 
 // Start sets a PostgreSQL up, runs it on a free port of 127.0.0.1 and waits until it answers, for at most a minute.
@@ -48,8 +48,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{bin: bin, password: rand.Text()}
-	if s.account, err = unprivileged(); err != nil {
-		return nil, err
+	if s.account, err = childserver.Unprivileged("postgres", "nobody"); err != nil {
+		return nil, fmt.Errorf("PostgreSQL does not run as root, and %w; run the demo as another user", err)
 	}
 	if s.dir, err = os.MkdirTemp("", "headgate-postgres-"); err != nil {
 		return nil, fmt.Errorf("a folder for PostgreSQL cannot be made: %w", err)
@@ -57,7 +57,10 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	if err = s.setUp(ctx); err == nil {
-		err = s.launchSomewhere(ctx, cfg.pick)
+		err = childserver.OnFreePort(cfg.pick, func(port int) error {
+			s.port = port
+			return s.launch(ctx)
+		})
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -95,88 +98,37 @@ func find(program string) (string, error) {
 
 // setUp makes the folder of the data.
 func (s *Server) setUp(ctx context.Context) error {
-	if err := s.account.own(s.dir); err != nil {
-		return err
-	}
 	secret := s.file("password")
 	if err := os.WriteFile(secret, []byte(s.password+"\n"), 0o600); err != nil {
 		return err
 	}
-	if err := s.account.own(secret); err != nil {
-		return err
+	if err := errors.Join(s.account.Own(s.dir), s.account.Own(secret)); err != nil {
+		return fmt.Errorf("PostgreSQL cannot be given its folder: %w", err)
 	}
-	cmd := s.command(ctx, "initdb", "--pgdata", s.file("data"), "--username", user, "--pwfile", secret, "--auth", "scram-sha-256",
-		"--encoding", "UTF8", "--locale", "C", "--no-instructions")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("PostgreSQL cannot be set up: %w: %s", err, lastLines(string(out)))
+	err := s.program("initdb", "--pgdata", s.file(data), "--username", user, "--pwfile", secret, "--auth", "scram-sha-256",
+		"--encoding", "UTF8", "--locale", "C", "--no-instructions").Run(ctx)
+	if err != nil {
+		return fmt.Errorf("PostgreSQL cannot be set up: %w", err)
 	}
 	return os.Remove(secret)
 }
 
+const data = "data"
+
 func (s *Server) file(name string) string { return filepath.Join(s.dir, name) }
 
-func (s *Server) command(ctx context.Context, program string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, program), args...)
-	cmd.Dir = s.dir
-	cmd.SysProcAttr = attributes(s.account)
-	return cmd
+// program is one that is ended in order, whoever is connected.
+func (s *Server) program(name string, args ...string) childserver.Program {
+	return childserver.Program{Name: name, Path: filepath.Join(s.bin, name), Args: args, Dir: s.dir, Port: s.port, Account: s.account, End: syscall.SIGINT}
 }
 
-var errPortTaken = errors.New("its port is taken")
-
-// launchSomewhere tries one port after the other.
-func (s *Server) launchSomewhere(ctx context.Context, pick func() int) error {
-	if pick == nil {
-		pick = freePort
-	}
-	for try := 1; ; try++ {
-		s.port = pick()
-		err := s.launch(ctx)
-		if err == nil || try == portTries || !errors.Is(err, errPortTaken) {
-			return err
-		}
-	}
-}
-
-func (s *Server) launch(ctx context.Context) error {
-	log, err := os.Create(s.file("log"))
+func (s *Server) launch(ctx context.Context) (err error) {
+	s.process, err = s.program("postgres", "-D", s.file(data), "-c", "listen_addresses=127.0.0.1", "-c", fmt.Sprintf("port=%d", s.port),
+		"-c", "unix_socket_directories=", "-c", "max_connections=100").Start()
 	if err != nil {
 		return err
 	}
-	defer log.Close()
-	s.cmd = s.command(context.Background(), "postgres", "-D", s.file("data"), // it outlives the call that starts it
-		"-c", "listen_addresses=127.0.0.1", "-c", fmt.Sprintf("port=%d", s.port), "-c", "unix_socket_directories=", "-c", "max_connections=100")
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	if err := s.cmd.Start(); err != nil {
-		s.cmd = nil
-		return fmt.Errorf("postgres cannot be started: %w", err)
-	}
-	s.done = make(chan struct{})
-	go func() {
-		defer close(s.done)
-		s.how = s.cmd.Wait()
-	}()
-	return s.await(ctx)
-}
-
-const readyEvery = 20 * time.Millisecond
-
-// await waits until it is ready, as it says itself in the file in which it tells pg_ctl.
-func (s *Server) await(ctx context.Context) error {
-	tick := time.NewTicker(readyEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.done:
-			return s.failed()
-		case <-ctx.Done():
-			return fmt.Errorf("PostgreSQL at %s does not get ready: %w; its log ends with %q", s.Addr(), ctx.Err(), lastLines(s.log()))
-		case <-tick.C:
-		}
-		if ready(s.file("data/postmaster.pid"), s.cmd.Process.Pid) {
-			return nil
-		}
-	}
+	return s.process.Await(ctx, func(context.Context) error { return ready(s.file(data+"/postmaster.pid"), s.process.PID()) })
 }
 
 // The lines of postmaster.pid that are read.
@@ -185,28 +137,17 @@ const (
 	lineStatus = 7
 )
 
-func ready(file string, pid int) bool {
+// ready tells what it says itself in the file in which it tells pg_ctl.
+func ready(file string, pid int) error {
 	text, err := os.ReadFile(file)
-	lines := strings.Split(string(text), "\n")
-	return err == nil && len(lines) > lineStatus && lines[linePID] == fmt.Sprint(pid) && strings.TrimSpace(lines[lineStatus]) == "ready"
-}
-
-func (s *Server) failed() error {
-	text := s.log()
-	if strings.Contains(text, "already in use") {
-		return fmt.Errorf("PostgreSQL cannot listen on %s: %w", s.Addr(), errPortTaken)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("PostgreSQL ended when it was started: %w; its log ends with %q", errors.Join(s.how, errors.New("it should run")), lastLines(text))
-}
-
-func (s *Server) log() string {
-	text, _ := os.ReadFile(s.file("log")) // without one there is nothing to say
-	return string(text)
-}
-
-func lastLines(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-3):], "; ")
+	lines := strings.Split(string(text), "\n")
+	if len(lines) <= lineStatus || lines[linePID] != fmt.Sprint(pid) || strings.TrimSpace(lines[lineStatus]) != "ready" {
+		return fmt.Errorf("%s says %q", file, text)
+	}
+	return nil
 }
 
 // Addr returns host:port.
@@ -219,26 +160,18 @@ func (s *Server) URL() string {
 }
 
 // PID returns the number of the process.
-func (s *Server) PID() int { return s.cmd.Process.Pid }
+func (s *Server) PID() int { return s.process.PID() }
 
 // Dead returns a channel that closes when the process ends, for whatever reason.
-func (s *Server) Dead() <-chan struct{} { return s.done }
+func (s *Server) Dead() <-chan struct{} { return s.process.Done() }
 
 // Close ends it in order, so that it leaves nothing in the system's shared memory, or at once if it takes more than 15 s, and removes
 // its folder. Closing twice does no harm.
 func (s *Server) Close() error {
 	s.closing.Lock()
 	defer s.closing.Unlock()
-	if s.cmd != nil {
-		_ = stop(s.cmd.Process) // the only error is that it has ended
-		timer := time.NewTimer(endWithin)
-		defer timer.Stop()
-		select {
-		case <-s.done:
-		case <-timer.C:
-			_ = s.cmd.Process.Kill()
-			<-s.done
-		}
+	if s.process != nil {
+		s.process.Stop(endWithin)
 	}
 	if err := os.RemoveAll(s.dir); err != nil {
 		return fmt.Errorf("the folder of PostgreSQL cannot be removed: %w", err)

@@ -1,23 +1,19 @@
 package postgresserver
 
 import (
-	"bufio"
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"go.uber.org/goleak"
 
+	"github.com/headgate-io/headgate/internal/childserver"
 	"github.com/headgate-io/headgate/internal/testservers"
 )
 
@@ -25,17 +21,14 @@ import (
 const childEnv = "POSTGRESSERVER_CHILD"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) == "" {
-		goleak.VerifyTestMain(m)
-		return
-	}
-	s, err := Start(context.Background(), Config{})
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	fmt.Println(s.PID())
-	select {}
+	testservers.PlayParent(childEnv, func() (int, error) {
+		s, err := Start(context.Background(), Config{})
+		if err != nil {
+			return 0, err
+		}
+		return s.PID(), nil
+	})
+	goleak.VerifyTestMain(m)
 }
 
 // folder is one that the account of the server can enter.
@@ -73,7 +66,7 @@ func TestLives(t *testing.T) {
 		if picks++; picks == 1 {
 			return busy.Addr().(*net.TCPAddr).Port
 		}
-		return freePort()
+		return childserver.FreePort()
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -118,35 +111,5 @@ func TestNoProgram(t *testing.T) {
 // TestDiesWithTheProgram: who kills the program leaves no PostgreSQL behind.
 func TestDiesWithTheProgram(t *testing.T) {
 	skipWithout(t)
-	if runtime.GOOS != "linux" {
-		t.Skip("the kernel of Linux alone ends it")
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"=1", "TMPDIR="+folder(t))
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	pid := strings.TrimSpace(line)
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	if _, notNumber := fmt.Sscan(pid, new(int)); err != nil || notNumber != nil {
-		t.Fatalf("it did not start: %q %v", line, err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	err = testservers.Poll(ctx, func() error {
-		text, err := os.ReadFile("/proc/" + pid + "/stat")
-		if errors.Is(err, os.ErrNotExist) || strings.Contains(string(text), ") Z ") {
-			return nil
-		}
-		return fmt.Errorf("it still runs: %s %w", text, err)
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	testservers.DiesWithParent(t, childEnv, "TMPDIR="+folder(t))
 }

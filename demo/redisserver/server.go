@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/childserver"
 )
 
 // DefaultProgram is what is run where nothing else is said.
@@ -27,7 +29,6 @@ type Config struct {
 
 const (
 	startWithin = 10 * time.Second
-	portTries   = 20
 	// maxMemory is far more than a demonstration needs, and no danger to the machine.
 	maxMemory = "256mb"
 )
@@ -40,15 +41,8 @@ type Server struct {
 	password string
 
 	mu     sync.Mutex
-	run    *run // nil when it is down
+	run    *childserver.Process // nil when it is down
 	closed bool
-}
-
-// run is one life of the process.
-type run struct {
-	cmd  *exec.Cmd
-	done chan struct{} // closes when it has ended
-	how  error         // valid when done is closed
 }
 
 // Start runs a Redis on a free port of 127.0.0.1 and waits until it answers, for at most 10 s.
@@ -62,19 +56,14 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("a folder for Redis cannot be made: %w", err)
 	}
 	s := &Server{program: program, dir: dir, password: rand.Text()}
-	pick := cfg.pick
-	if pick == nil {
-		pick = freePort
+	err = childserver.OnFreePort(cfg.pick, func(port int) error {
+		s.port = port
+		return s.Restart(ctx)
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
-	for try := 1; ; try++ {
-		s.port = pick()
-		switch err := s.Restart(ctx); {
-		case err == nil:
-			return s, nil
-		case try == portTries || !errors.Is(err, errPortTaken):
-			return nil, errors.Join(err, s.Close())
-		}
-	}
+	return s, nil
 }
 
 func find(program string) (string, error) {
@@ -111,7 +100,7 @@ func (s *Server) PID() int {
 	if s.run == nil {
 		return 0
 	}
-	return s.run.cmd.Process.Pid
+	return s.run.PID()
 }
 
 // Dead returns a channel that closes when the process that runs now ends, for whatever reason; nil if it is down.
@@ -121,7 +110,7 @@ func (s *Server) Dead() <-chan struct{} {
 	if s.run == nil {
 		return nil
 	}
-	return s.run.done
+	return s.run.Done()
 }
 
 // Restart starts it, with the data that lies there, and waits until it answers. It fails if it runs already.
@@ -131,22 +120,23 @@ func (s *Server) Restart(ctx context.Context) error {
 	switch {
 	case s.closed:
 		return errors.New("Redis has been closed")
-	case s.run != nil && !s.run.ended():
+	case s.run != nil && !s.run.Ended():
 		return fmt.Errorf("the Redis at %s runs already", s.Addr())
 	}
 	if err := s.prepare(); err != nil {
 		return fmt.Errorf("the folder of Redis cannot be used: %w", err)
 	}
-	run, err := s.launch()
+	run, err := childserver.Program{Name: s.program, Path: s.program, Args: []string{s.file("redis.conf")}, Dir: s.dir, Port: s.port}.Start()
 	if err != nil {
-		return fmt.Errorf("%s cannot be started: %w", s.program, err)
-	}
-	s.run = run
-	if err := s.await(ctx, run); err != nil {
-		run.kill()
-		s.run = nil
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	if err := run.Await(ctx, s.ask); err != nil {
+		run.Kill()
+		return err
+	}
+	s.run = run
 	return nil
 }
 
@@ -159,16 +149,13 @@ func (s *Server) prepare() error {
 	if err := os.MkdirAll(s.file(data), 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(s.file("log"), nil, 0o600); err != nil {
-		return err
-	}
 	return os.WriteFile(s.file("redis.conf"), []byte(s.config()), 0o600) // a file, since arguments are seen by everybody
 }
 
 func (s *Server) config() string {
 	return strings.Join([]string{
 		"bind 127.0.0.1", fmt.Sprintf("port %d", s.port), "requirepass " + s.password,
-		"dir " + quoted(s.file(data)), "logfile " + quoted(s.file("log")), "daemonize no",
+		"dir " + quoted(s.file(data)), "daemonize no",
 		`save ""`, "appendonly yes", "appendfsync always",
 		"maxmemory " + maxMemory, "maxmemory-policy noeviction",
 	}, "\n") + "\n"
@@ -179,41 +166,12 @@ func quoted(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path) + `"`
 }
 
-func (s *Server) launch() (*run, error) {
-	cmd := exec.CommandContext(context.Background(), s.program, s.file("redis.conf")) // it outlives the call that starts it
-	cmd.Dir = s.dir
-	cmd.SysProcAttr = attributes()
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	r := &run{cmd: cmd, done: make(chan struct{})}
-	go func() {
-		defer close(r.done)
-		r.how = cmd.Wait()
-	}()
-	return r, nil
-}
-
-func (r *run) ended() bool {
-	select {
-	case <-r.done:
-		return true
-	default:
-		return false
-	}
-}
-
-func (r *run) kill() {
-	_ = r.cmd.Process.Kill() // the only error is that it has ended
-	<-r.done
-}
-
 // Kill ends it at once (SIGKILL) and waits for its end. What it has answered is in its file. It does nothing if it is down.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.run != nil {
-		s.run.kill()
+		s.run.Kill()
 		s.run = nil
 	}
 }
@@ -222,7 +180,7 @@ func (s *Server) Kill() {
 func (s *Server) Wipe() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.run != nil && !s.run.ended() {
+	if s.run != nil && !s.run.Ended() {
 		return fmt.Errorf("the data of the Redis at %s cannot be deleted while it runs", s.Addr())
 	}
 	if err := os.RemoveAll(s.file(data)); err != nil {
@@ -232,18 +190,18 @@ func (s *Server) Wipe() error {
 }
 
 // Pause stops it (SIGSTOP): connections stay open, and nothing is answered until Resume.
-func (s *Server) Pause() error { return s.signal("paused", pause) }
+func (s *Server) Pause() error { return s.signal("paused", (*childserver.Process).Pause) }
 
 // Resume lets it go on.
-func (s *Server) Resume() error { return s.signal("resumed", resume) }
+func (s *Server) Resume() error { return s.signal("resumed", (*childserver.Process).Resume) }
 
-func (s *Server) signal(what string, send func(*os.Process) error) error {
+func (s *Server) signal(what string, send func(*childserver.Process) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.run == nil || s.run.ended() {
+	if s.run == nil || s.run.Ended() {
 		return fmt.Errorf("the Redis at %s cannot be %s: it is down", s.Addr(), what)
 	}
-	if err := send(s.run.cmd.Process); err != nil {
+	if err := send(s.run); err != nil {
 		return fmt.Errorf("the Redis at %s cannot be %s: %w", s.Addr(), what, err)
 	}
 	return nil

@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/headgate-io/headgate/internal/childserver"
 	"github.com/headgate-io/headgate/internal/testservers"
 )
 
@@ -23,17 +22,14 @@ import (
 const childEnv = "REDISSERVER_CHILD"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) == "" {
-		goleak.VerifyTestMain(m)
-		return
-	}
-	s, err := Start(context.Background(), Config{})
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	fmt.Println(s.PID())
-	select {}
+	testservers.PlayParent(childEnv, func() (int, error) {
+		s, err := Start(context.Background(), Config{})
+		if err != nil {
+			return 0, err
+		}
+		return s.PID(), nil
+	})
+	goleak.VerifyTestMain(m)
 }
 
 func start(t *testing.T, cfg Config) *Server {
@@ -177,7 +173,7 @@ func TestPortTaken(t *testing.T) {
 		if tries++; tries < 3 {
 			return port
 		}
-		return freePort()
+		return childserver.FreePort()
 	}})
 	if tries != 3 {
 		t.Errorf("%d ports were tried", tries)
@@ -188,10 +184,10 @@ func TestPortTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer thief.Close()
-	if err := s.Restart(t.Context()); !errors.Is(err, errPortTaken) || !strings.Contains(err.Error(), s.Addr()) {
+	if err := s.Restart(t.Context()); !errors.Is(err, childserver.ErrPortTaken) || !strings.Contains(err.Error(), s.Addr()) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Start(t.Context(), Config{pick: func() int { return port }}); !errors.Is(err, errPortTaken) {
+	if _, err := Start(t.Context(), Config{pick: func() int { return port }}); !errors.Is(err, childserver.ErrPortTaken) {
 		t.Errorf("got %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "headgate-redis-*")); len(left) != 1 {
@@ -237,39 +233,6 @@ func TestNeverReady(t *testing.T) {
 
 // TestDiesWithTheProgram: whoever kills the program leaves no Redis behind.
 func TestDiesWithTheProgram(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux can")
-	}
 	testservers.Need(t, "redis-server")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), childEnv+"=1", "TMPDIR="+t.TempDir())
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err := errors.Join(err, cmd.Process.Kill()); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // it was killed
-	stat := "/proc/" + strings.TrimSpace(line) + "/stat"
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	err = testservers.Poll(ctx, func() error {
-		text, err := os.ReadFile(stat)
-		if errors.Is(err, os.ErrNotExist) || strings.Contains(string(text), ") Z ") {
-			return nil
-		}
-		return fmt.Errorf("it still runs: %s %w", text, err)
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	testservers.DiesWithParent(t, childEnv, "TMPDIR="+t.TempDir())
 }

@@ -60,6 +60,7 @@ func table() []row {
 		{pkg: "policy/internal/lookup", layer: 0, libs: lru, why: "a cache in front of functions: it knows no policy"},
 
 		{pkg: "internal/jsonbody", layer: 0, why: "reads bodies of requests strictly for every front that takes some; what it finds they put into words"},
+		{pkg: "internal/childserver", layer: 0, why: "runs any server as a child that ends with the program; it knows a process, a port and a log, and not what the server is"},
 		{pkg: "internal/redisconn", layer: 0, libs: redis, why: "connects to Redis for every store that never sends a command twice; it knows no store"},
 
 		{pkg: "algo", layer: 1, own: []string{root}, why: "pure functions: the reference for every store"},
@@ -78,8 +79,8 @@ func table() []row {
 
 		{pkg: "internal/referee", layer: 1, own: []string{root}, why: "judges what limiters admit by the words of the limits, without any code that decides; the demo and tests of faults ask it"},
 
-		{pkg: "demo/redisserver", layer: 1, why: "runs a Redis of the program's own for a demonstration; it knows a process and a port, and nothing of this module"},
-		{pkg: "demo/postgresserver", layer: 1, why: "runs a PostgreSQL of the program's own for a demonstration; it knows a process and a port, and nothing of this module"},
+		{pkg: "demo/redisserver", layer: 1, own: []string{"internal/childserver"}, why: "runs a Redis of the program's own for a demonstration; it knows nothing of what is counted there"},
+		{pkg: "demo/postgresserver", layer: 1, own: []string{"internal/childserver"}, why: "runs a PostgreSQL of the program's own for a demonstration; it knows nothing of what is sold there"},
 
 		{pkg: "policy/lint", layer: 2, own: []string{root, "policy"}, why: "judges what a policy says of itself, without a store or a request"},
 		{pkg: "memstore", layer: 2, own: []string{root, "algo"}, libs: maps, why: "runs algo in process"},
@@ -137,7 +138,7 @@ func table() []row {
 		{pkg: "flashsale/saletest", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of a whole sale on all its stores, while they fail"},
 		{pkg: "flashsale/saletest/faults", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of a whole sale in processes of its own, while they and their stores die"},
 		{pkg: "source/sourcetest", layer: 2, own: []string{"source"}, onlyTests: true, why: "judges any source"},
-		{pkg: "internal/testservers", layer: 1, onlyTests: true, why: "starts servers; a test of any package may use it"},
+		{pkg: "internal/testservers", layer: 1, own: []string{"internal/childserver"}, onlyTests: true, why: "starts servers; a test of any package may use it"},
 		{pkg: "internal/faults", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of all parts together, while one of them fails"},
 		{pkg: "internal/archtest", layer: 1, onlyTests: true, why: "has tests only"},
 

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/childserver"
 )
 
 // The account of the databases that are started here.
@@ -27,19 +29,25 @@ const stopTimeout = 20 * time.Second
 // databaseServer is what PostgreSQL and MariaDB have in common.
 type databaseServer struct {
 	*Process
-	dir, account string
-	port         int
-	fastStop     syscall.Signal // ends it in order whoever is connected
-	made         atomic.Int64   // databases
+	dir      string
+	account  childserver.Account
+	port     int
+	fastStop syscall.Signal // ends it in order whoever is connected
+	made     atomic.Int64   // databases
 }
 
 // prepare makes the folder, and has the server end with the test in order, so that it leaves nothing in the system's shared memory.
 func (s *databaseServer) prepare(tb TB, name string, accounts ...string) {
 	tb.Helper()
-	s.dir, s.port, s.account = tempDir(tb), reservePort(tb), unprivileged(accounts...)
-	if err := giveTo(s.account, s.dir); err != nil {
-		tb.Fatalf("%v", err)
+	s.dir, s.port = tempDir(tb), reservePort(tb)
+	account, err := childserver.Unprivileged(accounts...)
+	if err == nil {
+		err = account.Own(s.dir)
 	}
+	if err != nil {
+		tb.Fatalf("testservers: %s does not run as root: %v", name, err)
+	}
+	s.account = account
 	tb.Cleanup(func() {
 		if s.Process == nil {
 			return
@@ -60,10 +68,7 @@ func (s *databaseServer) run(env []string, program string, args ...string) (stri
 	var stderr bytes.Buffer
 	cmd.Dir, cmd.Stderr = s.dir, &stderr
 	cmd.Env = append(os.Environ(), env...)
-	cmd.SysProcAttr = processAttributes(false)
-	if err := runAs(cmd.SysProcAttr, s.account); err != nil {
-		return "", err
-	}
+	cmd.SysProcAttr = childserver.Attributes(s.account, syscall.SIGKILL)
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("testservers: %s: %w\n%s%s", program, err, stderr.String(), out)

@@ -1,7 +1,6 @@
 package testservers
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
@@ -114,14 +113,4 @@ func TestDatabaseThatCannotStartSaysWhy(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	})
-}
-
-func TestDatabaseDoesNotRunAsRoot(t *testing.T) {
-	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("the test does not run as root")
-	}
-	if got := unprivileged("no-such-account-here", "nobody"); got != "nobody" {
-		t.Fatalf("got %q", got)
-	}
 }

@@ -43,8 +43,8 @@ func (s *MariaDBServer) setUp(install string, settings *databaseSettings) error 
 	if err := os.WriteFile(accounts, []byte(statements), 0o600); err != nil {
 		return fmt.Errorf("testservers: %w", err)
 	}
-	if err := giveTo(s.account, accounts); err != nil {
-		return err
+	if err := s.account.Own(accounts); err != nil {
+		return fmt.Errorf("testservers: %w", err)
 	}
 	_, err := s.run(nil, install, "--no-defaults", "--datadir="+s.data(), "--auth-root-authentication-method=normal", "--skip-test-db",
 		"--innodb-flush-method=nosync", "--innodb-log-file-size=64M", "--tmpdir="+s.dir)

@@ -81,8 +81,8 @@ func (s *PostgresServer) setUp(settings *databaseSettings) error {
 	if err := os.WriteFile(secret, []byte(databasePassword+"\n"), 0o600); err != nil {
 		return fmt.Errorf("testservers: %w", err)
 	}
-	if err := giveTo(s.account, secret); err != nil {
-		return err
+	if err := s.account.Own(secret); err != nil {
+		return fmt.Errorf("testservers: %w", err)
 	}
 	_, err := s.run(nil, s.program("initdb"), "--pgdata", s.data(), "--username", databaseUser, "--pwfile", secret, "--auth", "scram-sha-256",
 		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/headgate-io/headgate/internal/childserver"
 )
 
 // Command describes a program to run for a test.
@@ -22,8 +24,8 @@ type Command struct {
 	// Gentle programs have children that they end themselves: when the test process dies they are asked to end (SIGTERM)
 	// where others are killed.
 	Gentle bool
-	// account runs the program as another user, where the test runs as root; see unprivileged.
-	account string
+	// account is whom the program runs as, where the test runs as root.
+	account childserver.Account
 }
 
 // Process is a running program. Its methods are safe for concurrent use. It is ended by its handle, with its process
@@ -81,14 +83,18 @@ func startProcess(c Command) (*Process, error) {
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.Dir, log, log
 	cmd.Env = append(os.Environ(), c.Env...)
-	cmd.SysProcAttr = processAttributes(c.Gentle)
-	if err := runAs(cmd.SysProcAttr, c.account); err != nil {
-		return nil, err
-	}
+	cmd.SysProcAttr = childserver.Attributes(c.account, c.atDeath())
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("testservers: %w", err)
 	}
 	return &Process{name: name, log: log.Name(), cmd: cmd}, nil
+}
+
+func (c *Command) atDeath() syscall.Signal {
+	if c.Gentle {
+		return syscall.SIGTERM
+	}
+	return syscall.SIGKILL
 }
 
 // PID returns the number of the process.

@@ -29,5 +29,3 @@ func (p *Process) reap(wait bool) {
 	}
 	p.status = state.String()
 }
-
-func processAttributes(bool) *syscall.SysProcAttr { return nil }

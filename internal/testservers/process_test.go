@@ -3,7 +3,6 @@
 package testservers
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -20,58 +19,17 @@ import (
 const childEnv = "TESTSERVERS_CHILD"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
-		dieLater()
-	}
+	PlayParent(childEnv, func() (pid int, err error) {
+		err = new(Scope).Start(func(tb TB) { pid = Redis(tb).PID() })
+		return pid, err
+	})
 	os.Exit(m.Run())
-}
-
-// dieLater starts a server, prints its number and waits to be killed.
-func dieLater() {
-	var scope Scope
-	err := scope.Start(func(tb TB) { fmt.Println(Redis(tb).PID()) })
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	select {}
 }
 
 func TestServerDiesWithTheTestProcess(t *testing.T) {
 	t.Parallel()
 	Need(t, "redis-server")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), childEnv+"=1", "TMPDIR="+t.TempDir())
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	pid, errPID := strconv.Atoi(strings.TrimSpace(line))
-	killed := cmd.Process.Kill()
-	if err := errors.Join(err, errPID, killed); err != nil {
-		t.Fatalf("child printed %q: %v", line, err)
-	}
-	_ = cmd.Wait() // it was killed
-	if err := pollFor(startTimeout, func() error { return gone(pid) }); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// gone returns nil if a process has ended.
-func gone(pid int) error {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if os.IsNotExist(err) || strings.Contains(string(stat), ") Z ") {
-		return nil
-	}
-	return fmt.Errorf("process %d still runs: %s", pid, stat)
+	DiesWithParent(t, childEnv, "TMPDIR="+t.TempDir())
 }
 
 func TestKillTakesTheChildrenAlong(t *testing.T) {

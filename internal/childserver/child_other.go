@@ -1,6 +1,6 @@
 //go:build !unix
 
-package redisserver
+package childserver
 
 import (
 	"errors"
@@ -8,9 +8,12 @@ import (
 	"syscall"
 )
 
+// Attributes are those of the system.
+func Attributes(Account, syscall.Signal) *syscall.SysProcAttr { return nil }
+
+func end(p *os.Process, _ syscall.Signal) error { return p.Kill() }
+
 var errNoSignals = errors.New("this system cannot pause a process")
 
 func pause(*os.Process) error  { return errNoSignals }
 func resume(*os.Process) error { return errNoSignals }
-
-func attributes() *syscall.SysProcAttr { return nil }
