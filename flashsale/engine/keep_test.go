@@ -58,7 +58,7 @@ func newKeep(t testing.TB) *keep {
 	}
 	k.key = flashsale.Key{Sale: "eleven", SKU: "phone"}
 	var err error
-	k.orders, err = sqlorders.Open(t.Context(), sqlorders.Config{URL: "sqlite::memory:", Now: k.clock.Now})
+	k.orders, err = sqlorders.Open(t.Context(), sqlorders.Config{URL: "sqlite::memory:", Now: k.clock.Now, Timeout: patience})
 	k.must(err)
 	t.Cleanup(func() { _ = k.orders.Close() })
 	k.provider = simpay.New(simpay.Config{Now: k.clock.Now})

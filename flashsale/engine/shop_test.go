@@ -17,6 +17,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// patience bounds calls of real stores: the machine may stand still for a while, and these tests are not about that.
+const patience = time.Minute
+
 // shop is a sale of one or more skus on a stock in memory and a book, each behind a gate.
 type shop struct {
 	t      testing.TB

@@ -54,7 +54,7 @@ func openTill(t testing.TB, plan tillPlan) *till {
 	t.Helper()
 	c := &till{t: t, now: time.Unix(1_800_000_000, 0), key: flashsale.Key{Sale: "eleven", SKU: "phone"}, told: told{alarms: map[string]bool{}, moved: map[string]int{}}}
 	clock := func() time.Time { return c.now }
-	orders, err := sqlorders.Open(t.Context(), sqlorders.Config{URL: "sqlite::memory:", Now: clock})
+	orders, err := sqlorders.Open(t.Context(), sqlorders.Config{URL: "sqlite::memory:", Now: clock, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

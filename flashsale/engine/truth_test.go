@@ -25,7 +25,7 @@ type truth struct {
 func runTruth(t *testing.T, sale *flashsale.Sale) *truth {
 	t.Helper()
 	f := &faults{}
-	orders, err := sqlorders.Open(t.Context(), sqlorders.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "orders.db")})
+	orders, err := sqlorders.Open(t.Context(), sqlorders.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "orders.db"), Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestTruthOnSQLite(t *testing.T) {
 		}
 	}
 	r.faults.set(every(7, "orders.Decide", "stock.Apply", "stock.Pull", "stock.Reserve"), every(5, "orders.Decide", "stock.Apply", "stock.Reserve"))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
 	var won, lost atomic.Int64
 	var all sync.WaitGroup
