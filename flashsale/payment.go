@@ -122,11 +122,15 @@ type PaymentBook interface {
 	// PaidSince pages, by change, through reservations that any table says are paid: confirmed, or with a paid order, or settled as
 	// sold, or with a payment applied to them. The third side of the match.
 	PaidSince(ctx context.Context, since time.Time, cursor string, limit int) (page []Paid, next string, err error)
-	// MatchSince is when the last match began that came to its end (see Matched), so that the next has to look at what has changed since;
-	// before there is one, when the oldest sale was created, or now.
+	// MatchSince is what Matched or MatchAgain noted last: whoever matches next, and has not matched before, has to look at what has
+	// changed since. Before there is such a time, it is when the oldest sale was created, or now.
 	MatchSince(ctx context.Context) (time.Time, error)
-	// Matched notes that a match that began at this time has come to its end.
-	Matched(ctx context.Context, began time.Time) error
+	// Matched notes that a match has come to its end, and from when on the next has to look, if MatchSince still is what it was when the
+	// match began. noted is false, and nothing changes, if it is not: somebody else has matched, or has asked to look again.
+	Matched(ctx context.Context, was, from time.Time) (noted bool, err error)
+	// MatchAgain asks whoever matches to look at what has changed since this time, or since what is noted if that is earlier. MatchSince
+	// is another one after it, by at least a microsecond.
+	MatchAgain(ctx context.Context, since time.Time) error
 }
 
 // Paid is a reservation as each of the tables has it that say what was paid.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"log/slog"
-	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
 )
@@ -58,12 +57,6 @@ func (d *Difference) spot() spot {
 
 type spot struct{ intent, rid string }
 
-// lasting is a difference, and how far back the match has looked that has found it.
-type lasting struct {
-	Difference
-	from time.Time
-}
-
 func (m *match) differ(kind DifferenceKind, pay *flashsale.Payment, intentKey, detail string) {
 	if pay == nil {
 		pay = &flashsale.Payment{IntentKey: intentKey}
@@ -79,13 +72,15 @@ func (m *match) differWith(kind DifferenceKind, pay *flashsale.Payment, orderID,
 	m.report.Differences = append(m.report.Differences, Difference{Kind: kind, IntentKey: pay.IntentKey, RID: pay.RID, OrderID: orderID, Detail: detail})
 }
 
-// judgeMatch marks what the match before has found too, and raises the alarm for it or ends it.
+// judgeMatch marks what the match before has found too, and raises the alarm for it or ends it. Where the jobs are run, that is for the instance
+// that has the one of matching.
 func (e *Engine) judgeMatch(m *match) {
 	report := &m.report
 	p := e.paying
+	run := e.care.started.Load()
 	p.mu.Lock()
-	again := p.judge(m)
-	on := again > 0
+	again := p.matching.judge(m)
+	on := again > 0 && (p.matching.ours || !run)
 	changed := on || p.misfits
 	p.misfits = on
 	p.mu.Unlock()
@@ -95,45 +90,12 @@ func (e *Engine) judgeMatch(m *match) {
 	}
 }
 
-// judge remembers what a match has found, with what those before it have found and it has not looked at, and counts what was known already.
-func (p *paying) judge(m *match) (again int) {
-	found := make(map[differenceID]lasting, len(m.report.Differences))
-	for i := range m.report.Differences {
-		d := &m.report.Differences[i]
-		if _, d.Again = p.differed[d.id()]; d.Again {
-			again++
-		}
-		found[d.id()] = lasting{*d, m.from}
-	}
-	for id, s := range p.differed {
-		_, looked := m.looked[s.spot()]
-		if _, ok := found[id]; ok || looked || !m.from.After(s.from) || len(found) >= maxDifferences {
-			continue
-		}
-		again++
-		found[id] = s
-	}
-	p.differed = found
-	return again
-}
-
-// spots are where something differed.
-func (p *paying) spots() map[spot]struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all := make(map[spot]struct{}, len(p.differed))
-	for _, s := range p.differed {
-		all[s.spot()] = struct{}{}
-	}
-	return all
-}
-
 // endMisfits ends the alarm about what a match here has found.
 func (e *Engine) endMisfits() {
 	p := e.paying
 	p.mu.Lock()
 	on := p.misfits
-	p.misfits, p.differed = false, nil
+	p.misfits, p.matching = false, matching{}
 	p.mu.Unlock()
 	if on {
 		e.observer.Alarm(AlarmPaymentsMatch, "", false, 0, "another instance compares them now")

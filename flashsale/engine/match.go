@@ -33,21 +33,53 @@ type MatchReport struct {
 // MatchOnce compares, of all that has changed since a time, what the provider has, what the payments say, and what is paid by orders,
 // reservations and ledger. What the provider has decided and nobody here has heard of is taken, and refunds are made; what remains is
 // reported. Differences that two matches in a row have found raise the alarm, until a match that looks as far back, or at what differed,
-// finds them gone: one of the last minutes says nothing of yesterday. This is remembered in memory. An error ends the match; what it has
-// found so far comes with it.
+// finds them gone: one of the last minutes says nothing of yesterday. In an engine that runs, the alarm is of the instance that has the job
+// of matching: it is asked to look as far back too, and at all that stands. An error ends the match; what it has found so far comes with
+// it.
 func (e *Engine) MatchOnce(ctx context.Context, since time.Time) (MatchReport, error) {
 	if err := e.payable(); err != nil {
 		return MatchReport{}, err
 	}
+	m, err := e.match(ctx, since)
+	if err == nil && e.care.started.Load() {
+		err = e.orders.MatchAgain(ctx, since)
+	}
+	return m.report, err
+}
+
+// matchJob matches what has changed since the last match that came to its end, whoever made it and however long ago. What stands as
+// differing is not left behind: whoever takes the job over begins where it was found, and finds it too.
+func (e *Engine) matchJob(ctx context.Context) (int, error) {
+	noted, err := e.orders.MatchSince(ctx)
+	if err != nil {
+		return 0, err
+	}
+	began, err := e.orders.Now(ctx) // by the clock that times of payments are of
+	if err != nil {
+		return 0, err
+	}
+	m, err := e.match(ctx, e.paying.matchesFrom(noted))
+	if err != nil {
+		return m.report.Repaired, err
+	}
+	from := e.paying.oldest(began)
+	last, err := e.orders.Matched(ctx, noted, from)
+	if err == nil && last { // else somebody has asked to look again, and the next pass does
+		e.paying.matched(from, began)
+	}
+	return m.report.Repaired, err
+}
+
+func (e *Engine) match(ctx context.Context, since time.Time) (*match, error) {
 	m := &match{e: e, report: MatchReport{Since: since}, from: since.Add(-matchBack), seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
 	m.open, m.looked = e.paying.spots(), map[spot]struct{}{}
 	for _, side := range []func(context.Context) error{m.provider, m.payments, m.paid} {
 		if err := side(ctx); err != nil {
-			return m.report, err
+			return m, err
 		}
 	}
 	e.judgeMatch(m)
-	return m.report, nil
+	return m, nil
 }
 
 // match is one match.

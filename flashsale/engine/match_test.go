@@ -218,14 +218,9 @@ func (c *till) stands(want float64) {
 	if _, differences := c.match(); len(differences) != 0 {
 		c.t.Fatalf("%v in the last day", differences)
 	}
-	got := 0.0
-	for _, a := range c.e.Alarms() {
-		if a.Kind == AlarmPaymentsMatch {
-			got = a.Value
-		}
-	}
-	if got != want || c.told.alarms[AlarmPaymentsMatch] != (want > 0) {
-		c.t.Fatalf("the alarm is for %g, want %g", got, want)
+	c.standing(c.e, want)
+	if c.told.alarms[AlarmPaymentsMatch] != (want > 0) {
+		c.t.Fatalf("the alarm is told as %t, want it for %g", c.told.alarms[AlarmPaymentsMatch], want)
 	}
 }
 

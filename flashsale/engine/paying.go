@@ -50,8 +50,8 @@ type paying struct {
 	failures int  // calls in a row without an answer
 	alarmed  bool // AlarmProvider is on
 	cursors  map[flashsale.PaymentState]string
-	differed map[differenceID]lasting // by the last match, and of those before it what it has not looked at
-	misfits  bool                     // AlarmPaymentsMatch is on
+	misfits  bool // AlarmPaymentsMatch is on
+	matching matching
 }
 
 func newPaying(observer Observer) *paying {

@@ -40,23 +40,6 @@ func (e *Engine) jobs() []job {
 	return jobs
 }
 
-// matchJob matches what has changed since the last match that came to its end, whoever made it and however long ago.
-func (e *Engine) matchJob(ctx context.Context) (int, error) {
-	since, err := e.orders.MatchSince(ctx)
-	if err != nil {
-		return 0, err
-	}
-	began, err := e.orders.Now(ctx) // by the clock that times of payments are of
-	if err != nil {
-		return 0, err
-	}
-	report, err := e.MatchOnce(ctx, since)
-	if err == nil {
-		err = e.orders.Matched(ctx, began)
-	}
-	return report.Repaired, err
-}
-
 // Run starts the consumers, the jobs that this instance gets the leases of, and the writing of refusals, and returns when the context has
 // ended and all of them have; what is left to write is written then. A second Run while one goes on is CodeInvalidState.
 func (e *Engine) Run(ctx context.Context) error {

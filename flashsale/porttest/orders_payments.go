@@ -121,6 +121,15 @@ func (g *Orders) MatchSince(ctx context.Context) (r0 time.Time, err error) {
 }
 
 // Matched asks the gate before and after.
-func (g *Orders) Matched(ctx context.Context, began time.Time) error {
-	return g.gate.pass(ctx, "orders.Matched", func() error { return g.inner.Matched(ctx, began) })
+func (g *Orders) Matched(ctx context.Context, was, from time.Time) (r0 bool, err error) {
+	err = g.gate.pass(ctx, "orders.Matched", func() (err error) {
+		r0, err = g.inner.Matched(ctx, was, from)
+		return err
+	})
+	return r0, err
+}
+
+// MatchAgain asks the gate before and after.
+func (g *Orders) MatchAgain(ctx context.Context, since time.Time) error {
+	return g.gate.pass(ctx, "orders.MatchAgain", func() error { return g.inner.MatchAgain(ctx, since) })
 }

@@ -5,30 +5,66 @@ import (
 	"time"
 )
 
-// progressMatch is the name under which the match notes how far it has come.
+// progressMatch is the name under which it is noted from when on the next match has to look.
 const progressMatch = "match"
 
 // MatchSince implements [flashsale.PaymentBook]. No payment is older than the oldest sale.
 func (o *Orders) MatchSince(ctx context.Context) (since time.Time, err error) {
 	err = o.read(ctx, "MatchSince", func(t *tx) error {
-		if err := t.clock(); err != nil {
-			return err
-		}
-		at := t.now
-		found, err := t.one("SELECT at FROM progress WHERE name = ?", []any{progressMatch}, &at)
-		if err == nil && !found {
-			_, err = t.one("SELECT created_at FROM sale ORDER BY created_at LIMIT 1", nil, &at)
-		}
+		at, _, err := t.matchSince()
 		since = timeAt(at)
 		return err
 	})
 	return since, err
 }
 
+// matchSince is what is noted, or what stands for it as long as nothing is.
+func (t *tx) matchSince() (at int64, noted bool, err error) {
+	if err := t.clock(); err != nil {
+		return 0, false, err
+	}
+	at = t.now
+	noted, err = t.one("SELECT at FROM progress WHERE name = ?", []any{progressMatch}, &at)
+	if err == nil && !noted {
+		_, err = t.one("SELECT created_at FROM sale ORDER BY created_at LIMIT 1", nil, &at)
+	}
+	return at, noted, err
+}
+
 // Matched implements [flashsale.PaymentBook].
-func (o *Orders) Matched(ctx context.Context, began time.Time) error {
-	return o.write(ctx, "Matched", func(t *tx) error {
-		_, err := t.exec("INSERT INTO progress (name, at) VALUES (?, ?)"+t.d.onConflict("name", "at = NEW(at)"), progressMatch, micros(began))
-		return err
+func (o *Orders) Matched(ctx context.Context, was, from time.Time) (noted bool, err error) {
+	err = o.write(ctx, "Matched", func(t *tx) error {
+		n, err := t.exec("UPDATE progress SET at = ? WHERE name = ? AND at = ?", micros(from), progressMatch, micros(was))
+		if noted = n == 1; err != nil || noted {
+			return err
+		}
+		if _, there, err := t.matchSince(); err != nil || there {
+			return err
+		}
+		noted = true
+		return t.noteMatch(micros(from))
 	})
+	return noted && err == nil, err
+}
+
+// MatchAgain implements [flashsale.PaymentBook].
+func (o *Orders) MatchAgain(ctx context.Context, since time.Time) error {
+	return o.write(ctx, "MatchAgain", func(t *tx) error {
+		from := micros(since)
+		n, err := t.exec("UPDATE progress SET at = CASE WHEN at < ? THEN at ELSE ? END - 1 WHERE name = ?", from, from, progressMatch)
+		if err != nil || n > 0 {
+			return err
+		}
+		at, _, err := t.matchSince()
+		if err != nil {
+			return err
+		}
+		return t.noteMatch(min(at, from) - 1)
+	})
+}
+
+// noteMatch is for what is not noted yet. If it is by now, the transaction is tried again, and sees it.
+func (t *tx) noteMatch(at int64) error {
+	_, err := t.exec("INSERT INTO progress (name, at) VALUES (?, ?)", progressMatch, at)
+	return err
 }
