@@ -12,17 +12,16 @@ import (
 )
 
 // PlayParent is for TestMain of a package that tests what [DiesWithParent] does: where the environment has this variable, it starts a
-// server, prints the number of its process, and waits to be killed. Elsewhere it returns at once.
+// server, prints the number of its process, or why there is none, and waits to be killed. Elsewhere it returns at once.
 func PlayParent(variable string, start func() (pid int, err error)) {
 	if os.Getenv(variable) == "" {
 		return
 	}
-	pid, err := start()
-	if err != nil {
+	if pid, err := start(); err != nil {
 		fmt.Println(err)
-		os.Exit(1)
+	} else {
+		fmt.Println(pid)
 	}
-	fmt.Println(pid)
 	select {}
 }
 
