@@ -6,33 +6,24 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/engine"
-	"github.com/headgate-io/headgate/flashsale/memstock"
 	"github.com/headgate-io/headgate/flashsale/saleadmin"
-	"github.com/headgate-io/headgate/flashsale/simpay"
-	"github.com/headgate-io/headgate/flashsale/sqlorders"
+	"github.com/headgate-io/headgate/flashsale/saletest/salerig"
 )
 
-// saleListener is an admin listener of a real engine on a clock that stands until it is moved.
+// saleListener is an admin listener of a real engine.
 type saleListener struct {
-	testing.TB
-	now    atomic.Int64
-	engine *engine.Engine
-	stock  *memstock.Stock
-	orders *sqlorders.Orders
-	bank   *simpay.Provider
-	url    string
+	*salerig.Rig
+	url string
 }
 
 // saleToken is the token of each role.
@@ -40,25 +31,10 @@ func saleToken(role saleadmin.Role) string { return "a-token-of-the-" + role.Str
 
 func newSaleListener(t *testing.T) *saleListener {
 	t.Helper()
-	l := &saleListener{TB: t}
-	l.now.Store(time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC).UnixNano())
-	now := func() time.Time { return time.Unix(0, l.now.Load()) }
-	var err error
-	l.orders, err = sqlorders.Open(t.Context(), sqlorders.Config{URL: "sqlite::memory:", Now: now})
-	l.must(err)
-	t.Cleanup(func() { _ = l.orders.Close() })
-	l.stock = memstock.New(memstock.Config{Now: now})
-	t.Cleanup(func() { _ = l.stock.Close() })
-	l.bank = simpay.New(simpay.Config{Now: now})
-	keys, err := flashsale.NewTokenKeys(flashsale.TokenKey{ID: "k", Secret: make([]byte, 32)})
-	l.must(err)
-	l.engine, err = engine.New(engine.Config{
-		Stock: l.stock, Orders: l.orders, Payments: l.bank, Keys: keys, Now: now, Instance: "one", Rand: rand.NewChaCha8([32]byte{}),
-	})
-	l.must(err)
-	_, err = l.engine.WriteRefusalsOnce(t.Context()) // as it does when it begins to run
-	l.must(err)
-	h, err := saleadmin.New(saleadmin.Config{Sales: l.engine, Now: now, Actor: func(r *http.Request) (saleadmin.Actor, bool) {
+	l := &saleListener{Rig: salerig.New(t, salerig.Config{})}
+	_, err := l.Engine.WriteRefusalsOnce(t.Context()) // as it does when it begins to run
+	l.Must(err)
+	h, err := saleadmin.New(saleadmin.Config{Sales: l.Engine, Now: l.Clock.Now, Actor: func(r *http.Request) (saleadmin.Actor, bool) {
 		for role := saleadmin.Viewer; role <= saleadmin.Admin; role++ {
 			if r.Header.Get("Authorization") == "Bearer "+saleToken(role) {
 				return saleadmin.Actor{Name: "alice", Role: role}, true
@@ -66,35 +42,23 @@ func newSaleListener(t *testing.T) *saleListener {
 		}
 		return saleadmin.Actor{}, false
 	}})
-	l.must(err)
+	l.Must(err)
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	l.url = srv.URL
 	return l
 }
 
-func (l *saleListener) must(err error) {
-	l.Helper()
-	if err != nil {
-		l.Fatal(err)
-	}
-}
-
-func (l *saleListener) advance(d time.Duration) { l.now.Add(int64(d)) }
-
-// reserve takes a unit and has it decided.
+// reserve asks for a unit, and has it decided if it is taken.
 func (l *saleListener) reserve(sku, user string) string {
 	l.Helper()
 	key := flashsale.Key{Sale: "spring", SKU: sku}
-	token, _, err := l.engine.Token(l.Context(), engine.TokenRequest{Key: key, User: user})
-	l.must(err)
-	a, err := l.engine.Reserve(l.Context(), engine.ReserveRequest{Token: token, Key: key, User: user, Quantity: 1})
-	if err == nil {
-		l.advance(time.Second)
-		_, err = l.engine.ConsumeOnce(l.Context(), key, "one")
-		l.must(err)
+	rid, refused := l.Ask(key, user)
+	if refused == "" {
+		l.Clock.Pass(time.Second)
+		l.Consume(key)
 	}
-	return a.RID
+	return rid
 }
 
 // TestSaleDrop: what was created by mistake goes, and can be created again.
@@ -138,10 +102,10 @@ func TestSale(t *testing.T) {
 	step("create", saleadmin.Admin, why("create", "spring.yaml")...)
 	step("preflight-no", saleadmin.Viewer, "preflight", "spring")
 	step("open-no", saleadmin.Operator, why("open", "spring")...)
-	_, err := l.engine.WatchOnce(t.Context())
-	l.must(err)
-	_, _, err = l.orders.Lease(t.Context(), "sale/sweep", "another", 24*time.Hour)
-	l.must(err)
+	_, err := l.Engine.WatchOnce(t.Context())
+	l.Must(err)
+	_, _, err = l.Orders.Lease(t.Context(), "sale/sweep", "another", 24*time.Hour)
+	l.Must(err)
 	step("preflight", saleadmin.Viewer, "preflight")
 	step("open", saleadmin.Operator, why("open", "spring")...)
 	step("drop-no", saleadmin.Admin, why("drop", "spring")...)
@@ -149,12 +113,12 @@ func TestSale(t *testing.T) {
 	ann := l.reserve("case", "ann")
 	l.reserve("case", "bob")
 	l.reserve("case", "bob")
-	_, err = l.engine.Pay(t.Context(), ann, "ann")
-	l.must(err)
-	l.must(l.bank.Pay(flashsale.IntentKey(ann, 1), flashsale.PayCaptured))
-	l.advance(time.Minute)
-	_, err = l.engine.PollOnce(t.Context())
-	l.must(err)
+	_, err = l.Engine.Pay(t.Context(), ann, "ann")
+	l.Must(err)
+	l.Must(l.Bank.Pay(flashsale.IntentKey(ann, 1), flashsale.PayCaptured))
+	l.Clock.Pass(time.Minute)
+	_, err = l.Engine.PollOnce(t.Context())
+	l.Must(err)
 	step("story-paid", saleadmin.Viewer, "story", "spring", "ann")
 	step("story-refused", saleadmin.Viewer, "story", "spring", "bob")
 	step("story-none", saleadmin.Viewer, "story", "spring", "nobody")
@@ -171,10 +135,10 @@ func TestSale(t *testing.T) {
 
 	l.reserve("phone", "\x1b[2Jeve")
 	step("report-none", saleadmin.Viewer, "report", "spring")
-	_, err = l.engine.DeliverOnce(t.Context())
-	l.must(err)
-	_, err = l.engine.ReconcileOnce(t.Context())
-	l.must(err)
+	_, err = l.Engine.DeliverOnce(t.Context())
+	l.Must(err)
+	_, err = l.Engine.ReconcileOnce(t.Context())
+	l.Must(err)
 	step("report", saleadmin.Viewer, "report", "spring")
 	step("match", saleadmin.Operator, why("match")...)
 	step("dead-none", saleadmin.Viewer, "dead", "spring", "phone")
@@ -197,23 +161,23 @@ func TestSale(t *testing.T) {
 func (l *saleListener) bury(sku, user string) {
 	l.Helper()
 	key := flashsale.Key{Sale: "spring", SKU: sku}
-	token, _, err := l.engine.Token(l.Context(), engine.TokenRequest{Key: key, User: user})
-	l.must(err)
-	_, err = l.engine.Reserve(l.Context(), engine.ReserveRequest{Token: token, Key: key, User: user, Quantity: 1})
-	l.must(err)
-	l.advance(time.Second)
-	s, err := l.orders.SKU(l.Context(), key)
-	l.must(err)
-	jobs, err := l.stock.Pull(l.Context(), key, s.Epoch, "one", 1, time.Minute)
+	token, _, err := l.Engine.Token(l.Context(), engine.TokenRequest{Key: key, User: user})
+	l.Must(err)
+	_, err = l.Engine.Reserve(l.Context(), engine.ReserveRequest{Token: token, Key: key, User: user, Quantity: 1})
+	l.Must(err)
+	l.Clock.Pass(time.Second)
+	s, err := l.Orders.SKU(l.Context(), key)
+	l.Must(err)
+	jobs, err := l.Stock.Pull(l.Context(), key, s.Epoch, "one", 1, time.Minute)
 	if err != nil || len(jobs) != 1 {
 		l.Fatalf("%v, %v", jobs, err)
 	}
-	l.must(l.stock.Bury(l.Context(), key, s.Epoch, &jobs[0], "the database refuses it: value too long"))
+	l.Must(l.Stock.Bury(l.Context(), key, s.Epoch, &jobs[0], "the database refuses it: value too long"))
 }
 
 func (l *saleListener) dead(sku string) string {
 	l.Helper()
-	dead, err := l.engine.DeadLetters(l.Context(), flashsale.Key{Sale: "spring", SKU: sku}, 1)
+	dead, err := l.Engine.DeadLetters(l.Context(), flashsale.Key{Sale: "spring", SKU: sku}, 1)
 	if err != nil || len(dead) != 1 {
 		l.Fatalf("%v, %v", dead, err)
 	}
@@ -341,9 +305,9 @@ func TestSaleFindsTheLocalToken(t *testing.T) {
 	t.Parallel()
 	l := newSaleListener(t)
 	runtime := t.TempDir()
-	l.must(os.Mkdir(filepath.Join(runtime, "headgate"), 0o700))
+	l.Must(os.Mkdir(filepath.Join(runtime, "headgate"), 0o700))
 	port := l.url[strings.LastIndex(l.url, ":")+1:]
-	l.must(os.WriteFile(filepath.Join(runtime, "headgate", "admin-"+port+".token"), []byte(saleToken(saleadmin.Admin)+"\n"), 0o600))
+	l.Must(os.WriteFile(filepath.Join(runtime, "headgate", "admin-"+port+".token"), []byte(saleToken(saleadmin.Admin)+"\n"), 0o600))
 	for _, host := range []string{"127.0.0.1", "localhost"} {
 		if got := runBinary(t, []string{"XDG_RUNTIME_DIR=" + runtime}, "sale", "list", "--admin", "http://"+host+":"+port); got.code != 0 {
 			t.Errorf("%s: %s", host, got)
@@ -364,7 +328,7 @@ func TestSaleFromStandardInput(t *testing.T) {
 	cmd.Stdin = strings.NewReader(`{"id":"pipe","currency":"CNY","opens_at":"2026-11-11T20:00:00","closes_at":"2026-11-11T22:00:00","skus":[{"id":"a","total":1,"price":1}]}`)
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	l.must(cmd.Run())
+	l.Must(cmd.Run())
 	var made saleadmin.Created
 	if err := json.Unmarshal(out.Bytes(), &made); err != nil || made.Sale.ID != "pipe" || made.OperationID == "" {
 		t.Errorf("%v: %s", err, out.String())

@@ -15,7 +15,7 @@ func TestSaleFollowsPages(t *testing.T) {
 	t.Parallel()
 	l := newSaleListener(t)
 	const sales, skus = 105, 55
-	at := time.Unix(0, l.now.Load())
+	at := l.Clock.Now()
 	for i := range sales {
 		sale := flashsale.Sale{ID: fmt.Sprint("s", i), Currency: "CNY", OpensAt: at, ClosesAt: at.Add(time.Hour), SKUs: []flashsale.SKU{{ID: "a", Total: 1}}}
 		if i == 0 {
@@ -23,18 +23,18 @@ func TestSaleFollowsPages(t *testing.T) {
 				sale.SKUs = append(sale.SKUs, flashsale.SKU{ID: fmt.Sprint("b", k), Total: 1})
 			}
 		}
-		l.advance(time.Second)
-		l.must(l.engine.CreateSale(t.Context(), &sale))
+		l.Clock.Pass(time.Second)
+		l.Must(l.Engine.CreateSale(t.Context(), &sale))
 	}
-	_, err := l.engine.WatchOnce(t.Context())
-	l.must(err)
+	_, err := l.Engine.WatchOnce(t.Context())
+	l.Must(err)
 	ask := func(into any, args ...string) {
 		t.Helper()
 		got := runBinary(t, []string{"HEADGATE_ADMIN_URL=" + l.url, "HEADGATE_ADMIN_TOKEN=" + saleToken(saleadmin.Viewer)}, append([]string{"sale", "--json"}, args...)...)
 		if got.code != 0 {
 			t.Fatal(got)
 		}
-		l.must(json.Unmarshal([]byte(got.stdout), into))
+		l.Must(json.Unmarshal([]byte(got.stdout), into))
 	}
 	for limit, want := range map[string]struct {
 		n    int

@@ -2,23 +2,19 @@ package httppay
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/getkin/kin-openapi/openapi3filter"
-	"github.com/getkin/kin-openapi/routers"
 	"go.uber.org/goleak"
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/simpay"
+	"github.com/headgate-io/headgate/internal/openapitest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -89,17 +85,12 @@ func wantCode(t testing.TB, what string, err error, want flashsale.Code) {
 	}
 }
 
-var document = sync.OnceValues(func() (*openapi3.T, error) {
-	doc, err := openapi3.NewLoader().LoadFromData(openAPI)
-	if err == nil {
-		err = doc.Validate(context.Background())
-	}
-	return doc, err
-})
+var document = openapitest.New(openAPI, "/v1")
 
 // held holds every exchange to the document.
 func held(t testing.TB, h http.Handler) http.Handler {
 	t.Helper()
+	document.Load(t) // here, since a server's goroutine may not end the test
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -108,57 +99,11 @@ func held(t testing.TB, h http.Handler) http.Handler {
 		r.Body = io.NopCloser(bytes.NewReader(text))
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, r)
-		r.Body = io.NopCloser(bytes.NewReader(text))
-		conforms(t, r, rec)
+		document.Conforms(t, r, string(text), rec)
 		for name, values := range rec.Header() {
 			w.Header()[name] = values
 		}
 		w.WriteHeader(rec.Code)
 		_, _ = w.Write(rec.Body.Bytes())
 	})
-}
-
-// conforms holds an answer to the document, and a request that was not refused too.
-func conforms(t testing.TB, r *http.Request, got *httptest.ResponseRecorder) {
-	t.Helper()
-	doc, err := document()
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	path, key := "", ""
-	for _, route := range routes() {
-		byMethod, intent := find(r.URL.Path[len("/v1"):])
-		if byMethod[r.Method] != nil && route.method == r.Method && pathOf(r.URL.Path[len("/v1"):], intent) == route.path {
-			path, key = route.path, intent
-		}
-	}
-	if path == "" {
-		return
-	}
-	in := &openapi3filter.RequestValidationInput{
-		Request: r, PathParams: map[string]string{"intent": key},
-		Route:   &routers.Route{Spec: doc, Path: path, PathItem: doc.Paths.Value(path), Method: r.Method, Operation: doc.Paths.Value(path).GetOperation(r.Method)},
-		Options: &openapi3filter.Options{IncludeResponseStatus: true, RejectWhenRequestBodyNotSpecified: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
-	}
-	if r.ContentLength == 0 {
-		r.Body = nil
-	}
-	if got.Code < 300 {
-		if err := openapi3filter.ValidateRequest(context.Background(), in); err != nil {
-			t.Errorf("%s %s is answered %d, and the document does not allow it: %v", r.Method, r.URL.Path, got.Code, err)
-		}
-	}
-	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: got.Code, Header: got.Header(), Options: in.Options}
-	out.SetBodyBytes(got.Body.Bytes())
-	if err := openapi3filter.ValidateResponse(context.Background(), out); err != nil {
-		t.Errorf("the answer %d %s to %s %s is not what the document says: %v", got.Code, got.Body.Bytes(), r.Method, r.URL.Path, err)
-	}
-}
-
-func pathOf(path, key string) string {
-	if key == "" {
-		return path
-	}
-	return "/intents/{intent}" + path[len("/intents/"+key):]
 }

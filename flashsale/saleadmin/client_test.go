@@ -17,7 +17,7 @@ func clientOf(r *rig, role string) *Client {
 	srv := httptest.NewServer(r.handler)
 	r.Cleanup(srv.Close)
 	c, err := NewClient(ClientConfig{URL: srv.URL + "/", Token: role, Transport: srv.Client().Transport})
-	r.must(err)
+	r.Must(err)
 	return c
 }
 
@@ -32,7 +32,7 @@ func TestClientCalls(t *testing.T) {
 	if err != nil || made.OperationID != "c1" || made.Sale.ID != "eleven" {
 		t.Fatalf("%+v, %v", made, err)
 	}
-	r.watch()
+	r.Watch()
 	if p, err := c.Preflight(ctx, ""); err != nil || p.OK {
 		t.Errorf("%+v, %v", p, err)
 	}

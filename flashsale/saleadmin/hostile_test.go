@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/engine"
+	"github.com/headgate-io/headgate/flashsale/saletest/salerig"
 )
 
 // TestHostileBodies: nothing that is not exactly an order changes anything, and the answer names what is wrong.
@@ -213,7 +214,7 @@ func TestWithoutTheStock(t *testing.T) {
 	t.Parallel()
 	r := opened(t)
 	down := &flashsale.Error{Code: flashsale.CodeUnavailable, Message: "the stock does not answer"}
-	r.gate.Before = func(_ context.Context, call string) error {
+	r.Gate.Before = func(_ context.Context, call string) error {
 		if strings.HasPrefix(call, "stock.") {
 			return down
 		}
@@ -229,8 +230,8 @@ func TestWithoutTheStock(t *testing.T) {
 	if got.header.Get("Retry-After") == "" {
 		t.Error("it is not said when to ask again")
 	}
-	r.gate.Before = nil
-	if _, err := r.engine.SweepOnce(t.Context()); err != nil {
+	r.Gate.Before = nil
+	if _, err := r.Engine.SweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.named("admin", "/sales/eleven/skus/phone/top-up", `{"reason":"more","units":5}`, "up").is(http.StatusOK).says(`"state":"done"`)
@@ -241,13 +242,13 @@ func TestWithoutTheStock(t *testing.T) {
 func TestWithoutTheOrders(t *testing.T) {
 	t.Parallel()
 	r := opened(t)
-	_, err := r.bank.Create(t.Context(), &flashsale.Intent{Key: "nobody:1", Amount: 5, Currency: "CNY"})
-	r.must(err)
-	r.must(r.bank.Pay("nobody:1", flashsale.PayCaptured))
+	_, err := r.Bank.Create(t.Context(), &flashsale.Intent{Key: "nobody:1", Amount: 5, Currency: "CNY"})
+	r.Must(err)
+	r.Must(r.Bank.Pay("nobody:1", flashsale.PayCaptured))
 	for range 2 {
 		r.post("operator", "/sales/~/match", why).is(http.StatusOK)
 	}
-	r.gate.Before = func(_ context.Context, call string) error {
+	r.Gate.Before = func(_ context.Context, call string) error {
 		if strings.HasPrefix(call, "orders.") {
 			return &flashsale.Error{Code: flashsale.CodeUnavailable, Message: "SQL does not answer"}
 		}
@@ -280,12 +281,12 @@ func TestSlowIsBounded(t *testing.T) {
 	t.Parallel()
 	r := created(t)
 	synctest.Test(t, func(t *testing.T) {
-		slow := slowSales{r.engine, make(chan struct{})}
+		slow := slowSales{r.Engine, make(chan struct{})}
 		h, err := New(Config{Sales: slow, MaxSlow: 2, Actor: func(*http.Request) (Actor, bool) { return Actor{"me", Viewer}, true }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		rig := &rig{TB: t, handler: h}
+		rig := &rig{Rig: &salerig.Rig{TB: t}, handler: h}
 		done := make(chan int, 2)
 		for range 2 {
 			go func() { done <- rig.get("viewer", "/sales/~/preflight").status }()

@@ -18,16 +18,16 @@ import (
 func many(r *rig, sales, skus int) {
 	r.Helper()
 	for i := range sales {
-		r.clock.advance(time.Second)
+		r.Clock.Pass(time.Second)
 		sale := SaleSpec{ID: fmt.Sprintf("s%d", i), Currency: "CNY", OpensAt: "2026-11-11T12:00:00", ClosesAt: "2026-11-12T12:00:00"}
 		for k := range skus {
 			sale.SKUs = append(sale.SKUs, SKUSpec{ID: fmt.Sprintf("k%02d", skus-k), Total: 3, Price: 1})
 		}
 		body, err := json.Marshal(CreateOrder{Reason: "a test", Sale: sale})
-		r.must(err)
+		r.Must(err)
 		r.post("admin", "/sales", string(body)).is(http.StatusCreated).says(fmt.Sprintf(`"sku_count":%d`, skus))
 	}
-	r.watch()
+	r.Watch()
 }
 
 // follow gets all pages of a list, and returns how many there were and the names in them.
@@ -38,7 +38,7 @@ func follow(r *rig, path string, names func(body []byte) []string) (pages int, a
 			Next string `json:"next"`
 		}
 		got := r.get("viewer", path+"&cursor="+url.QueryEscape(cursor)).is(http.StatusOK)
-		r.must(json.Unmarshal(got.body, &page))
+		r.Must(json.Unmarshal(got.body, &page))
 		if pages++; pages > 100 {
 			r.Fatal("there is no end")
 		}
@@ -50,7 +50,7 @@ func follow(r *rig, path string, names func(body []byte) []string) (pages int, a
 func namesOf[T any](r *rig, of func(*T) []string) func([]byte) []string {
 	return func(body []byte) []string {
 		var doc T
-		r.must(json.Unmarshal(body, &doc))
+		r.Must(json.Unmarshal(body, &doc))
 		return of(&doc)
 	}
 }
@@ -100,12 +100,12 @@ func TestListsInPages(t *testing.T) {
 		}
 	}
 	var calls []string
-	r.gate.Before = func(_ context.Context, call string) error {
+	r.Gate.Before = func(_ context.Context, call string) error {
 		calls = append(calls, call)
 		return nil
 	}
 	r.get("viewer", "/sales").is(http.StatusOK)
-	r.gate.Before = nil
+	r.Gate.Before = nil
 	if !slices.Equal(calls, []string{"orders.SalesAfter"}) {
 		t.Errorf("a list of sales asks %v", calls)
 	}

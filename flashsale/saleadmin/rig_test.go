@@ -2,117 +2,45 @@ package saleadmin
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/getkin/kin-openapi/openapi3filter"
-	"github.com/getkin/kin-openapi/routers"
 	"go.uber.org/goleak"
 
 	"github.com/headgate-io/headgate/flashsale"
-	"github.com/headgate-io/headgate/flashsale/engine"
-	"github.com/headgate-io/headgate/flashsale/memstock"
-	"github.com/headgate-io/headgate/flashsale/porttest"
-	"github.com/headgate-io/headgate/flashsale/simpay"
-	"github.com/headgate-io/headgate/flashsale/sqlorders"
+	"github.com/headgate-io/headgate/flashsale/saletest/salerig"
+	"github.com/headgate-io/headgate/internal/openapitest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is one that a test moves.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
-// rig is the API of a real engine on a stock in memory and SQLite, which does nothing that a test does not ask for.
+// rig is the API of a real engine, which does nothing that a test does not ask for.
 type rig struct {
-	testing.TB
-	clock   *clock
-	stock   *memstock.Stock
-	orders  *sqlorders.Orders
-	bank    *simpay.Provider
-	engine  *engine.Engine
-	gate    *porttest.Gate
+	*salerig.Rig
 	handler http.Handler
-	log     *lockedBuffer
+	log     salerig.Log
 	// lax holds answers to no document, which takes long.
 	lax bool
 }
 
-// lockedBuffer is a log.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	r := &rig{TB: t, clock: &clock{now: time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)}, gate: &porttest.Gate{}, log: &lockedBuffer{}}
+	r := &rig{Rig: salerig.New(t, salerig.Config{})}
 	var err error
-	r.orders, err = sqlorders.Open(t.Context(), sqlorders.Config{URL: "sqlite::memory:", Now: r.clock.Now})
-	r.must(err)
-	t.Cleanup(func() { _ = r.orders.Close() })
-	r.stock = memstock.New(memstock.Config{Now: r.clock.Now})
-	t.Cleanup(func() { _ = r.stock.Close() })
-	r.bank = simpay.New(simpay.Config{Now: r.clock.Now})
-	keys, err := flashsale.NewTokenKeys(flashsale.TokenKey{ID: "k", Secret: make([]byte, 32)})
-	r.must(err)
-	r.engine, err = engine.New(engine.Config{
-		Stock: porttest.NewStock(r.stock, r.gate), Orders: porttest.NewOrders(r.orders, r.gate), Payments: r.bank, Keys: keys,
-		Now: r.clock.Now, Instance: "one",
-	})
-	r.must(err)
 	r.handler, err = New(Config{
-		Sales: r.engine, Now: r.clock.Now, Logger: slog.New(slog.NewTextHandler(r.log, nil)),
+		Sales: r.Engine, Now: r.Clock.Now, Logger: slog.New(slog.NewTextHandler(&r.log, nil)),
 		Actor: func(q *http.Request) (Actor, bool) {
 			role, err := ParseRole(strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer "))
 			return Actor{Name: "the-" + role.String(), Role: role}, err == nil
 		},
 	})
-	r.must(err)
+	r.Must(err)
 	return r
-}
-
-func (r *rig) must(err error) {
-	r.Helper()
-	if err != nil {
-		r.Fatal(err)
-	}
 }
 
 const (
@@ -127,7 +55,7 @@ func created(t testing.TB) *rig {
 	t.Helper()
 	r := newRig(t)
 	r.post("admin", "/sales", sampleOrder).is(http.StatusCreated)
-	r.watch()
+	r.Watch()
 	return r
 }
 
@@ -143,49 +71,36 @@ func opened(t testing.TB) *rig {
 // running has somebody else hold the sweeper's lease, as an instance that runs does.
 func (r *rig) running() {
 	r.Helper()
-	_, held, err := r.orders.Lease(r.Context(), "sale/sweep", "another", 24*time.Hour)
+	_, held, err := r.Orders.Lease(r.Context(), "sale/sweep", "another", 24*time.Hour)
 	if err != nil || !held {
 		r.Fatalf("the lease: %v, %v", held, err)
 	}
 }
 
-func (r *rig) watch() {
-	r.Helper()
-	_, err := r.engine.WatchOnce(r.Context())
-	r.must(err)
-}
-
-// decide decides what waits.
+// decide decides what waits, a second later.
 func (r *rig) decide(sku string) {
 	r.Helper()
-	r.clock.advance(time.Second)
-	_, err := r.engine.ConsumeOnce(r.Context(), flashsale.Key{Sale: "eleven", SKU: sku}, "one")
-	r.must(err)
+	r.Clock.Pass(time.Second)
+	r.Consume(flashsale.Key{Sale: "eleven", SKU: sku})
 }
 
 // bury makes the job that waits a dead letter.
 func (r *rig) bury(key flashsale.Key, reason string) {
 	r.Helper()
-	r.clock.advance(time.Second)
-	sku, err := r.orders.SKU(r.Context(), key)
-	r.must(err)
-	jobs, err := r.stock.Pull(r.Context(), key, sku.Epoch, "one", 1, time.Minute)
+	r.Clock.Pass(time.Second)
+	sku, err := r.Orders.SKU(r.Context(), key)
+	r.Must(err)
+	jobs, err := r.Stock.Pull(r.Context(), key, sku.Epoch, "one", 1, time.Minute)
 	if err != nil || len(jobs) != 1 {
 		r.Fatalf("%v, %v", jobs, err)
 	}
-	r.must(r.stock.Bury(r.Context(), key, sku.Epoch, &jobs[0], reason))
+	r.Must(r.Stock.Bury(r.Context(), key, sku.Epoch, &jobs[0], reason))
 }
 
 // reserve asks for a unit, and returns the code of the refusal.
 func (r *rig) reserve(sku, user string) (rid string, code flashsale.Code) {
 	r.Helper()
-	key := flashsale.Key{Sale: "eleven", SKU: sku}
-	token, _, err := r.engine.Token(r.Context(), engine.TokenRequest{Key: key, User: user})
-	if err != nil {
-		return "", flashsale.CodeOf(err)
-	}
-	a, err := r.engine.Reserve(r.Context(), engine.ReserveRequest{Token: token, Key: key, User: user, Quantity: 1})
-	return a.RID, flashsale.CodeOf(err)
+	return r.Ask(flashsale.Key{Sale: "eleven", SKU: sku}, user)
 }
 
 // reply is an answer.
@@ -235,9 +150,8 @@ func (r *rig) send(role, method, path, body string, header http.Header) *reply {
 	w := httptest.NewRecorder()
 	r.handler.ServeHTTP(w, q)
 	got := &reply{r, method + " " + path + " as " + role, w.Code, w.Header(), w.Body.Bytes()}
-	if !r.lax {
-		q.Body = io.NopCloser(strings.NewReader(body))
-		got.conforms(q)
+	if !r.lax && !document.Conforms(r, q, body, w) && w.Header().Get("Content-Type") != "application/problem+json" {
+		r.Errorf("%s: %d is a %s", got.what, got.status, w.Header().Get("Content-Type"))
 	}
 	return got
 }
@@ -265,65 +179,7 @@ func (g *reply) into(v any) {
 	g.Helper()
 	d := json.NewDecoder(bytes.NewReader(g.body))
 	d.DisallowUnknownFields()
-	g.must(d.Decode(v))
+	g.Must(d.Decode(v))
 }
 
-var document = sync.OnceValues(func() (*openapi3.T, error) {
-	doc, err := openapi3.NewLoader().LoadFromData(openAPIDocument)
-	if err == nil {
-		err = doc.Validate(context.Background())
-	}
-	return doc, err
-})
-
-// conforms holds an answer to the document, and a request that was not refused too.
-func (g *reply) conforms(q *http.Request) {
-	g.Helper()
-	doc, err := document()
-	g.must(err)
-	path, item := find(doc, q.URL.EscapedPath())
-	if item == nil || item.GetOperation(q.Method) == nil {
-		if g.header.Get("Content-Type") != "application/problem+json" {
-			g.Errorf("%s: %d is a %s", g.what, g.status, g.header.Get("Content-Type"))
-		}
-		return
-	}
-	in := &openapi3filter.RequestValidationInput{
-		Request: q, PathParams: map[string]string{}, Route: &routers.Route{Spec: doc, Path: path, PathItem: item, Method: q.Method, Operation: item.GetOperation(q.Method)},
-		Options: &openapi3filter.Options{IncludeResponseStatus: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
-	}
-	for i, part := range strings.Split(path, "/") {
-		if name, ok := strings.CutPrefix(part, "{"); ok {
-			in.PathParams[strings.TrimSuffix(name, "}")] = strings.Split(q.URL.EscapedPath(), "/")[i]
-		}
-	}
-	if g.status < 300 {
-		if err := openapi3filter.ValidateRequest(g.Context(), in); err != nil {
-			g.Errorf("%s is answered %d, and the document does not allow it: %v", g.what, g.status, err)
-		}
-	}
-	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: g.status, Header: g.header, Options: in.Options}
-	out.SetBodyBytes(g.body)
-	if err := openapi3filter.ValidateResponse(g.Context(), out); err != nil {
-		g.Errorf("%s: the answer %d %s is not what the document says: %v", g.what, g.status, g.body, err)
-	}
-}
-
-// find returns the path of the document that a request is for.
-func find(doc *openapi3.T, path string) (string, *openapi3.PathItem) {
-	if item := doc.Paths.Value(path); item != nil {
-		return path, item
-	}
-	parts := strings.Split(path, "/")
-	for _, pattern := range doc.Paths.InMatchingOrder() {
-		want := strings.Split(pattern, "/")
-		fits := len(want) == len(parts)
-		for i := 0; fits && i < len(want); i++ {
-			fits = want[i] == parts[i] || strings.HasPrefix(want[i], "{")
-		}
-		if fits {
-			return pattern, doc.Paths.Value(pattern)
-		}
-	}
-	return "", nil
-}
+var document = openapitest.New(openAPIDocument, "")

@@ -22,7 +22,7 @@ func TestCreateOpenShow(t *testing.T) {
 		t.Errorf("it lies at %q", got.header.Get("Location"))
 	}
 	r.post("operator", "/sales/eleven/open", why).is(http.StatusConflict).says(`"code":"preflight"`, "the stock is not loaded", "no instance is running")
-	r.watch()
+	r.Watch()
 	r.running()
 	r.post("operator", "/sales/eleven/open", why).is(http.StatusOK).says(`"status":"open"`, `"by":"the-operator"`, `"state":"done"`)
 	var sale Sale
@@ -75,7 +75,7 @@ func TestLifeOfASale(t *testing.T) {
 	r.post("operator", "/sales/eleven/close", why).is(http.StatusOK)
 	status("closed")
 	r.post("operator", "/sales/eleven/open", why).is(http.StatusConflict).says("invalid_state")
-	r.clock.advance(72 * time.Hour)
+	r.Clock.Pass(72 * time.Hour)
 	r.get("viewer", "/sales").says(`"statuses":{"closed":2}`, `"total":11`)
 }
 
@@ -211,10 +211,7 @@ func TestRoles(t *testing.T) {
 // TestRoutesAreDocumented: the document has each endpoint, with its role, and no other.
 func TestRoutesAreDocumented(t *testing.T) {
 	t.Parallel()
-	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := document.Load(t)
 	want := map[string]string{}
 	for _, to := range (&api{}).routes() {
 		want[to.method+" "+to.path] = to.role.String()
@@ -235,10 +232,7 @@ func TestRoutesAreDocumented(t *testing.T) {
 // TestSchemasAreTheTypes: each document has the fields that the document of the API describes, and those are needed that are always there.
 func TestSchemasAreTheTypes(t *testing.T) {
 	t.Parallel()
-	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := document.Load(t)
 	seen := map[reflect.Type]bool{}
 	var check func(kind reflect.Type)
 	check = func(kind reflect.Type) {
@@ -330,13 +324,13 @@ func TestStory(t *testing.T) {
 	if _, code := r.reserve("case", "ann"); code != flashsale.CodePurchaseLimit {
 		t.Fatal(code)
 	}
-	if _, err := r.engine.Pay(ctx, rid, "ann"); err != nil {
+	if _, err := r.Engine.Pay(ctx, rid, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	intent := flashsale.IntentKey(rid, 1)
-	r.must(r.bank.Pay(intent, flashsale.PayCaptured))
-	r.clock.advance(time.Minute)
-	if _, err := r.engine.PollOnce(ctx); err != nil {
+	r.Must(r.Bank.Pay(intent, flashsale.PayCaptured))
+	r.Clock.Pass(time.Minute)
+	if _, err := r.Engine.PollOnce(ctx); err != nil {
 		t.Fatal(err)
 	}
 	odd, _ := r.reserve("phone", "\xff\x00")
@@ -366,7 +360,7 @@ func TestStory(t *testing.T) {
 		ann.Reservations[0].Until == nil || ann.Reservations[0].Amount != 399900 {
 		t.Errorf("with one that is pending, ann: %+v", ann)
 	}
-	r.gate.Before = func(_ context.Context, call string) error {
+	r.Gate.Before = func(_ context.Context, call string) error {
 		if call == "stock.Holds" {
 			return &flashsale.Error{Code: flashsale.CodeUnavailable, Message: "redis does not answer"}
 		}
@@ -377,7 +371,7 @@ func TestStory(t *testing.T) {
 	if len(ann.Reservations) != 1 || !strings.Contains(ann.StockError, "redis does not answer") {
 		t.Errorf("without the stock, ann: %+v", ann)
 	}
-	r.gate.Before = nil
+	r.Gate.Before = nil
 	r.get("viewer", "/sales/twelve/story?user=ann").is(http.StatusNotFound)
 	r.get("viewer", "/sales/eleven/story").is(http.StatusBadRequest).says(`"field":"user"`)
 	r.get("viewer", "/sales/eleven/story?user=ann&user=bob").is(http.StatusBadRequest)
@@ -398,7 +392,7 @@ func TestReportAndRebuild(t *testing.T) {
 	t.Parallel()
 	r := opened(t)
 	r.get("viewer", "/sales/eleven/report").is(http.StatusOK).says(`"ok":true`, `"broken":[]`)
-	if _, err := r.engine.ReconcileOnce(t.Context()); err != nil {
+	if _, err := r.Engine.ReconcileOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	rid, _ := r.reserve("phone", "ann")
@@ -429,11 +423,11 @@ func TestReportAndRebuild(t *testing.T) {
 func TestMatch(t *testing.T) {
 	t.Parallel()
 	r := opened(t)
-	r.must(func() error {
-		_, err := r.bank.Create(t.Context(), &flashsale.Intent{Key: "nobody:1", Amount: 5, Currency: "CNY"})
+	r.Must(func() error {
+		_, err := r.Bank.Create(t.Context(), &flashsale.Intent{Key: "nobody:1", Amount: 5, Currency: "CNY"})
 		return err
 	}())
-	r.must(r.bank.Pay("nobody:1", flashsale.PayCaptured))
+	r.Must(r.Bank.Pay("nobody:1", flashsale.PayCaptured))
 	r.post("operator", "/sales/~/match", why).is(http.StatusOK).says(`"ok":false`, `"kind":"unknown_here"`, `"intent_key":"nobody:1"`, `"since":"2026-11-10T12:00:00Z"`)
 	r.post("operator", "/sales/~/match", `{"reason":"a test","since":"2026-11-11T22:00:00+08:00"}`).is(http.StatusOK).says(`"since":"2026-11-11T14:00:00Z"`, `"ok":true`)
 	r.post("operator", "/sales/~/match", `{"reason":"a test","since":"yesterday"}`).is(http.StatusBadRequest).says(`"field":"since"`)

@@ -31,8 +31,8 @@ func (s *shop) requests(n int) []benched {
 	all := make([]benched, n)
 	for i := range all {
 		user := fmt.Sprint("u", i)
-		token, _, err := s.engine.Token(s.t.Context(), engine.TokenRequest{Key: s.key, User: user})
-		s.must(err)
+		token, _, err := s.Engine.Token(s.Context(), engine.TokenRequest{Key: s.key, User: user})
+		s.Must(err)
 		b := &all[i]
 		b.body = []byte(reserveBody(token, 1))
 		b.r = s.request(ask{method: "POST", path: s.path("/reservations"), user: user, body: "x"})
@@ -51,7 +51,7 @@ func (s *shop) bench(b *benched, want int) {
 	w := &sink{header: make(http.Header, 8)}
 	s.h.ServeHTTP(w, b.r)
 	if w.status != want {
-		s.t.Fatalf("status %d", w.status)
+		s.Fatalf("status %d", w.status)
 	}
 }
 
@@ -72,14 +72,14 @@ func BenchmarkReserveEngine(b *testing.B) {
 	requests := make([]engine.ReserveRequest, b.N)
 	for i := range requests {
 		user := fmt.Sprint("u", i)
-		token, _, err := s.engine.Token(b.Context(), engine.TokenRequest{Key: s.key, User: user})
-		s.must(err)
+		token, _, err := s.Engine.Token(b.Context(), engine.TokenRequest{Key: s.key, User: user})
+		s.Must(err)
 		requests[i] = engine.ReserveRequest{Token: token, Key: s.key, User: user, Quantity: 1}
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range requests {
-		if _, err := s.engine.Reserve(b.Context(), requests[i]); err != nil {
+		if _, err := s.Engine.Reserve(b.Context(), requests[i]); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // broken posts a body of which the half comes, and then an error.
 func (s *shop) broken(path string, err error) *reply {
-	s.t.Helper()
+	s.Helper()
 	r := s.request(ask{method: "POST", path: path, user: "u", body: "{}"})
 	r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(`{"tok`), iotest.ErrReader(err))), 40
 	return s.send(r, "{}")

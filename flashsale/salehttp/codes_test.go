@@ -61,11 +61,11 @@ var provoked = map[flashsale.Code]func(s *shop) *reply{
 	},
 	flashsale.CodeTokenExpired: func(s *shop) *reply {
 		token := s.token("u")
-		s.pass(2 * time.Minute)
+		s.Clock.Pass(2 * time.Minute)
 		return s.post(s.path("/reservations"), "u", reserveBody(token, 1))
 	},
 	flashsale.CodeNotOpen: func(s *shop) *reply {
-		s.pass(24 * time.Hour)
+		s.Clock.Pass(24 * time.Hour)
 		return s.post(s.path("/token"), "u", "")
 	},
 	flashsale.CodePurchaseLimit: func(s *shop) *reply {
@@ -82,7 +82,7 @@ var provoked = map[flashsale.Code]func(s *shop) *reply{
 	flashsale.CodeInvalidState: func(s *shop) *reply { return s.post(s.pending("u")+"/pay", "u", "") },
 	flashsale.CodePastDeadline: func(s *shop) *reply {
 		path := s.reserved("u")
-		s.pass(15 * time.Minute)
+		s.Clock.Pass(15 * time.Minute)
 		return s.post(path+"/pay", "u", "")
 	},
 	flashsale.CodeBusy:        func(s *shop) *reply { return s.faulty("stock.Reserve", flashsale.CodeBusy) },
@@ -107,7 +107,7 @@ var provoked = map[flashsale.Code]func(s *shop) *reply{
 
 // faulty reserves while a port fails.
 func (s *shop) faulty(call string, code flashsale.Code) *reply {
-	s.t.Helper()
+	s.Helper()
 	token := s.token("u")
 	s.fail(call, code)
 	return s.post(s.path("/reservations"), "u", reserveBody(token, 1))
@@ -115,9 +115,9 @@ func (s *shop) faulty(call string, code flashsale.Code) *reply {
 
 // answering asks for orders while the sales answer with a code.
 func (s *shop) answering(code flashsale.Code) *reply {
-	s.t.Helper()
+	s.Helper()
 	s.h = s.handler(func(c *Config) {
-		c.Sales = failing{s.engine, func() ([]engine.Result, error) { return nil, &flashsale.Error{Code: code, Message: "secret words"} }}
+		c.Sales = failing{s.Engine, func() ([]engine.Result, error) { return nil, &flashsale.Error{Code: code, Message: "secret words"} }}
 	})
 	w := s.do(ask{method: "GET", path: Prefix + "/eleven/orders", user: "u", header: map[string]string{"X-Undocumented": "1"}})
 	return w
@@ -125,7 +125,7 @@ func (s *shop) answering(code flashsale.Code) *reply {
 
 // paying begins to pay, and returns the key of the intent.
 func (s *shop) paying(user string) string {
-	s.t.Helper()
+	s.Helper()
 	return flashsale.IntentKey(s.post(s.reserved(user)+"/pay", user, "").is(200, "").text("rid"), 1)
 }
 
@@ -185,7 +185,7 @@ func TestProblemsSayWhatHelps(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, plan{total: 2, limit: 1, opens: time.Hour})
 	s.post(s.path("/token"), "u", "").is(409, "not_open").has("reason", "not_yet").has("opens_at", "2026-11-11T13:00:00.000Z").has("retry_after", 3600.0)
-	s.pass(time.Hour)
+	s.Clock.Pass(time.Hour)
 	mine := s.pending("u")
 	limit := s.post(s.path("/reservations"), "u", reserveBody(s.token("u"), 1)).is(409, "purchase_limit").has("retry_after", nil)
 	if holds := limit.member("holds").([]any); len(holds) != 1 || Prefix+"/eleven/skus/phone/reservations/"+holds[0].(map[string]any)["rid"].(string) != mine {
@@ -196,7 +196,7 @@ func TestProblemsSayWhatHelps(t *testing.T) {
 	s.post(s.path("/reservations"), "w", reserveBody(token, 1)).is(409, "sold_out").has("stock", "all_held").has("retry_after", 5.0)
 
 	s.command((*engine.Engine).PauseSale, "eleven")
-	s.pass(time.Second) // what is remembered of sold out is a moment old at most
+	s.Clock.Pass(time.Second) // what is remembered of sold out is a moment old at most
 	s.post(s.path("/reservations"), "w", reserveBody(token, 1)).is(409, "not_open").has("reason", "paused").has("retry_after", 5.0)
 	s.command((*engine.Engine).DrainSale, "eleven")
 	s.post(s.path("/reservations"), "w", reserveBody(token, 1)).is(409, "not_open").has("reason", "draining").has("retry_after", nil)
@@ -207,10 +207,10 @@ func TestSoldOutForGood(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, plan{total: 1})
 	late := s.token("v")
-	s.must(s.bank.Pay(s.paying("u"), flashsale.PayCaptured))
-	s.pass(time.Minute)
-	_, err := s.engine.PollOnce(t.Context())
-	s.must(err)
+	s.Must(s.Bank.Pay(s.paying("u"), flashsale.PayCaptured))
+	s.Clock.Pass(time.Minute)
+	_, err := s.Engine.PollOnce(t.Context())
+	s.Must(err)
 	eventually(t, func() bool { // what is shown is a second old
 		return s.post(s.path("/reservations"), "v", reserveBody(late, 1)).is(409, "sold_out").text("stock") == "gone"
 	})

@@ -11,10 +11,7 @@ import (
 // TestDocumentHasEveryRoute, and every route has the document: nothing is served that it does not tell of, and nothing told that is not served.
 func TestDocumentHasEveryRoute(t *testing.T) {
 	t.Parallel()
-	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := document.Load(t)
 	h := &Handler{}
 	served := map[string]bool{}
 	for _, r := range h.table() {
@@ -23,7 +20,7 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 				continue
 			}
 			served[method+" "+r.path] = true
-			if operation(doc, r.path, method) == nil {
+			if document.Operation(t, r.path, method) == nil {
 				t.Errorf("%s %s is served, and not in the document", method, r.path)
 			}
 		}
@@ -40,10 +37,7 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 // TestDocumentHasEveryCode: programs find every code, and none that does not come.
 func TestDocumentHasEveryCode(t *testing.T) {
 	t.Parallel()
-	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := document.Load(t)
 	told := map[string]bool{}
 	for _, code := range doc.Components.Schemas["Problem"].Value.Properties["code"].Value.Enum {
 		told[code.(string)] = true

@@ -24,21 +24,21 @@ type event struct {
 
 // stream reads events.
 type stream struct {
-	t    testing.TB
+	testing.TB
 	body io.ReadCloser
 	read *bufio.Reader
 }
 
 // next returns the next event, false at the end.
 func (s *stream) next() (e event, ok bool) {
-	s.t.Helper()
+	s.Helper()
 	for lines := 0; ; lines++ {
 		line, err := s.read.ReadString('\n')
 		if errors.Is(err, io.EOF) && lines == 0 {
 			return e, false
 		}
 		if err != nil {
-			s.t.Fatalf("the stream breaks off: %v", err)
+			s.Fatalf("the stream breaks off: %v", err)
 		}
 		line = strings.TrimSuffix(line, "\n")
 		field, value, _ := strings.Cut(line, ": ")
@@ -53,50 +53,50 @@ func (s *stream) next() (e event, ok bool) {
 			e.retry = value
 		case "data":
 			if err := json.Unmarshal([]byte(value), &e.data); err != nil {
-				s.t.Fatalf("%s: %v", line, err)
+				s.Fatalf("%s: %v", line, err)
 			}
 		case ":":
 		default:
-			s.t.Fatalf("a line %q", line)
+			s.Fatalf("a line %q", line)
 		}
 	}
 }
 
 // is reads the next event, which must be this one.
 func (s *stream) is(name, id string) event {
-	s.t.Helper()
+	s.Helper()
 	e, ok := s.next()
 	if !ok || e.name != name || e.id != id || e.data.State != name {
-		s.t.Fatalf("the event is %+v, %v; want %s %s", e, ok, name, id)
+		s.Fatalf("the event is %+v, %v; want %s %s", e, ok, name, id)
 	}
 	return e
 }
 
 func (s *stream) ends() {
-	s.t.Helper()
+	s.Helper()
 	if e, ok := s.next(); ok {
-		s.t.Fatalf("it goes on with %+v", e)
+		s.Fatalf("it goes on with %+v", e)
 	}
 }
 
 // listen opens a stream at a server.
 func (s *shop) listen(server *httptest.Server, k ask) (*http.Response, *stream) {
-	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, server.URL+k.path, nil)
-	s.must(err)
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, server.URL+k.path, nil)
+	s.Must(err)
 	r.Header.Set("X-User", k.user)
 	for name, value := range k.header {
 		r.Header.Set(name, value)
 	}
 	w, err := server.Client().Do(r)
-	s.must(err)
-	s.t.Cleanup(func() { _ = w.Body.Close() })
-	return w, &stream{t: s.t, body: w.Body, read: bufio.NewReader(w.Body)}
+	s.Must(err)
+	s.Cleanup(func() { _ = w.Body.Close() })
+	return w, &stream{TB: s.TB, body: w.Body, read: bufio.NewReader(w.Body)}
 }
 
 func (s *shop) serve() *httptest.Server {
 	server := httptest.NewServer(s.h)
-	s.t.Cleanup(func() {
+	s.Cleanup(func() {
 		_ = s.h.Close()
 		server.Close()
 	})
@@ -125,7 +125,7 @@ func TestEventsFromPendingToPaid(t *testing.T) {
 	}
 	intent := flashsale.IntentKey(s.post(path+"/pay", "u", "").is(200, "").text("rid"), 1)
 	events.is("confirming", "2")
-	s.must(s.bank.Pay(intent, flashsale.PayCaptured))
+	s.Must(s.Bank.Pay(intent, flashsale.PayCaptured))
 	s.webhook("e1", intent, "captured", price, "EUR").is(204, "")
 	if e := events.is("confirmed", "3"); e.data.OrderID == "" || e.data.Until != "" {
 		t.Errorf("confirmed: %+v", e.data)
@@ -171,7 +171,7 @@ func TestTickets(t *testing.T) {
 			path, other := s.reserved("u"), s.reserved("u")
 			ticket := func() string {
 				t.Helper()
-				return s.post(path+"/ticket", "u", "").is(201, "").has("expires_at", stamp(s.now().Add(30*time.Second))).text("ticket")
+				return s.post(path+"/ticket", "u", "").is(201, "").has("expires_at", stamp(s.Clock.Now().Add(30*time.Second))).text("ticket")
 			}
 			first := ticket()
 			w, events := s.listen(server, ask{path: path + "/events?ticket=" + first})
@@ -190,7 +190,7 @@ func TestTickets(t *testing.T) {
 				s.get(path+"/events?ticket="+bad, "").is(403, "invalid_ticket")
 			}
 			s.get(other+"/events?ticket="+second, "u").is(403, "invalid_ticket")
-			s.pass(30 * time.Second)
+			s.Clock.Pass(30 * time.Second)
 			s.get(path+"/events?ticket="+second, "").is(403, "invalid_ticket")
 			s.post(path+"/ticket", "v", "").is(404, "not_found")
 			s.post(path+"/cancel", "u", "").is(200, "")
@@ -235,7 +235,7 @@ func TestTicketsNeedTheStore(t *testing.T) {
 	s := openShop(t, plan{total: 5, config: func(c *Config) { c.Limiter = limiter }})
 	path := s.reserved("u")
 	ticket := s.post(path+"/ticket", "u", "").text("ticket")
-	s.must(limiter.Close())
+	s.Must(limiter.Close())
 	s.get(path+"/events?ticket="+ticket, "").is(503, "unavailable")
 }
 
@@ -276,7 +276,7 @@ func TestFiftyStreams(t *testing.T) {
 			t.Errorf("%s is answered %d, want %d", user, w.StatusCode, want)
 		}
 	}
-	s.must(open[0].Body.Close())
+	s.Must(open[0].Body.Close())
 	eventually(t, func() bool {
 		w, _ := s.listen(server, ask{path: path + "/events", user: "u"})
 		return w.StatusCode == 200
@@ -292,8 +292,8 @@ func TestCloseEndsStreams(t *testing.T) {
 	_, events := s.listen(server, ask{path: path + "/events", user: "u"})
 	_, _ = events.next()
 	events.is("reserved", "1")
-	s.must(s.h.Close())
-	s.must(s.h.Close())
+	s.Must(s.h.Close())
+	s.Must(s.h.Close())
 	events.ends()
 	s.get(path+"/events", "u").is(503, "closed")
 	s.get(path, "u").is(200, "")

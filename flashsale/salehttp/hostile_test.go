@@ -129,7 +129,7 @@ func TestForeignTokens(t *testing.T) {
 	}
 	s.consume()
 	s.post(s.path("/reservations"), "u", reserveBody(token, 2)).is(422, "conflict")
-	s.pass(10 * time.Minute)
+	s.Clock.Pass(10 * time.Minute)
 	s.post(s.path("/reservations"), "u", reserveBody(token, 2)).is(422, "conflict")
 	if got := s.post(s.path("/reservations"), "u", reserveBody(token, 1)).is(200, "").has("state", "reserved"); got.header.Get("Content-Location") != path {
 		t.Errorf("the expired token leads to %s", got.header.Get("Content-Location"))
@@ -142,7 +142,7 @@ func TestWebhookAgain(t *testing.T) {
 	s := openShop(t, plan{total: 10})
 	intent := s.paying("u")
 	body := fmt.Sprintf(`{"id":"e1","data":{"intent":%q,"status":"captured","amount":%d,"currency":"EUR"}}`, intent, price)
-	message := ask{method: "POST", path: Prefix + "/~/webhook", body: body, header: map[string]string{simpay.SignatureHeader: simpay.Sign([][]byte{[]byte(secret)}, s.now(), []byte(body))}}
+	message := ask{method: "POST", path: Prefix + "/~/webhook", body: body, header: map[string]string{simpay.SignatureHeader: simpay.Sign([][]byte{[]byte(secret)}, s.Clock.Now(), []byte(body))}}
 	s.do(message).is(204, "")
 	before := s.view()
 	if before.Sold != 1 {
@@ -152,7 +152,7 @@ func TestWebhookAgain(t *testing.T) {
 	changed := message
 	changed.body = strings.Replace(body, "captured", "failed", 1)
 	s.do(changed).is(401, "invalid_signature")
-	s.pass(6 * time.Minute)
+	s.Clock.Pass(6 * time.Minute)
 	s.do(message).is(401, "invalid_signature")
 	if after := s.view(); after != before {
 		t.Errorf("the stock was %+v, and is %+v", before, after)
@@ -190,12 +190,12 @@ func TestForeignReservations(t *testing.T) {
 			for _, k := range []ask{{path: path, user: "v"}, {path: other, user: "u"}, {path: s.path("/reservations/none"), user: "v"}} {
 				k.method, k.path = route.method, k.path+route.path
 				var calls []string
-				s.gate.Before = func(_ context.Context, call string) error {
+				s.Gate.Before = func(_ context.Context, call string) error {
 					calls = append(calls, call)
 					return nil
 				}
 				got := s.do(k).is(404, "not_found")
-				s.gate.Before = nil
+				s.Gate.Before = nil
 				id := got.header.Get("Headgate-Id")
 				got.header.Del("Headgate-Id")
 				text := fmt.Sprint(got.header, strings.ReplaceAll(string(got.body), id, "ID"), slices.DeleteFunc(calls, isShelf))
@@ -326,13 +326,13 @@ func TestPanics(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, plan{total: 10})
 	s.h = s.handler(func(c *Config) {
-		c.Sales = failing{s.engine, func() ([]engine.Result, error) { panic("secret words") }}
+		c.Sales = failing{s.Engine, func() ([]engine.Result, error) { panic("secret words") }}
 	})
 	if got := s.get(Prefix+"/eleven/orders", "u").is(500, "internal"); strings.Contains(string(got.body), "secret") || !strings.Contains(s.log.String(), "secret words") {
-		t.Errorf("%s, logged: %s", got.body, s.log)
+		t.Errorf("%s, logged: %s", got.body, &s.log)
 	}
 	s.h = s.handler(func(c *Config) {
-		c.Sales = failing{s.engine, func() ([]engine.Result, error) { panic(http.ErrAbortHandler) }}
+		c.Sales = failing{s.Engine, func() ([]engine.Result, error) { panic(http.ErrAbortHandler) }}
 	})
 	defer func() {
 		if p := recover(); p != http.ErrAbortHandler {
@@ -377,7 +377,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"an origin with a path": func(c *Config) { c.Origins = []string{"https://shop.example.com/"} }, "every origin": func(c *Config) { c.Origins = []string{"*"} },
 		"null": func(c *Config) { c.Origins = []string{"null"} }, "streams": func(c *Config) { c.MaxStreams = -1 }, "life": func(c *Config) { c.StreamLife = -1 },
 	} {
-		cfg := Config{Sales: s.engine, Identity: byHeader}
+		cfg := Config{Sales: s.Engine, Identity: byHeader}
 		change(&cfg)
 		if _, err := New(cfg); flashsale.CodeOf(err) != flashsale.CodeInvalidArgument {
 			t.Errorf("%s: %v", what, err)

@@ -37,10 +37,10 @@ func TestFromTheClickToThePaidOrder(t *testing.T) {
 	if pay.text("url") == "" {
 		t.Errorf("there is nowhere to pay: %s", pay.body)
 	}
-	s.must(s.bank.Pay(flashsale.IntentKey(pay.text("rid"), 1), flashsale.PayCaptured))
-	s.pass(time.Minute)
-	_, err := s.engine.PollOnce(t.Context())
-	s.must(err)
+	s.Must(s.Bank.Pay(flashsale.IntentKey(pay.text("rid"), 1), flashsale.PayCaptured))
+	s.Clock.Pass(time.Minute)
+	_, err := s.Engine.PollOnce(t.Context())
+	s.Must(err)
 	s.get(where, "u").is(200, "").has("state", "confirmed")
 	s.post(where+"/cancel", "u", "").is(409, "invalid_state")
 	if orders := s.get(Prefix+"/eleven/orders", "u").is(200, "").member("orders").([]any); len(orders) != 1 {

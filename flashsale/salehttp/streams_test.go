@@ -99,7 +99,7 @@ func TestStreamLivesItsTime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			events := &stream{t: t, body: w.Body, read: bufio.NewReader(w.Body)}
+			events := &stream{TB: t, body: w.Body, read: bufio.NewReader(w.Body)}
 			if e, _ := events.next(); e.retry != "3000" {
 				t.Errorf("%+v", e)
 			}
@@ -154,7 +154,7 @@ func TestReaderWhoGoesAway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		events := &stream{t: t, body: w.Body, read: bufio.NewReader(w.Body)}
+		events := &stream{TB: t, body: w.Body, read: bufio.NewReader(w.Body)}
 		_, _ = events.next()
 		events.is("reserved", "1")
 		began := time.Now()

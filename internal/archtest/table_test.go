@@ -135,10 +135,12 @@ func table() []row {
 		{pkg: "flashsale/porttest", layer: 2, own: []string{root, "flashsale"}, onlyTests: true, why: "puts the ports of a sale behind a gate that a test can close"},
 		{pkg: "flashsale/saletest/invariants", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of what a sale promises, on all its stores"},
 		{pkg: "flashsale/saletest/model", layer: 4, own: []string{root, "flashsale", "flashsale/engine", "flashsale/memstock", "flashsale/sqlorders", "flashsale/simpay", "flashsale/porttest"}, onlyTests: true, why: "has tests only: drawn interleavings of a sale on stores in memory"},
+		{pkg: "flashsale/saletest/salerig", layer: 4, own: []string{root, "flashsale", "flashsale/engine", "flashsale/memstock", "flashsale/sqlorders", "flashsale/simpay", "flashsale/porttest"}, onlyTests: true, why: "sets up a whole sale on stores in memory for the tests of its fronts, which no adapter's name is in"},
 		{pkg: "flashsale/saletest", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of a whole sale on all its stores, while they fail"},
 		{pkg: "flashsale/saletest/faults", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of a whole sale in processes of its own, while they and their stores die"},
 		{pkg: "source/sourcetest", layer: 2, own: []string{"source"}, onlyTests: true, why: "judges any source"},
 		{pkg: "internal/testservers", layer: 1, own: []string{"internal/childserver"}, onlyTests: true, why: "starts servers; a test of any package may use it"},
+		{pkg: "internal/openapitest", layer: 1, libs: []string{"github.com/getkin/kin-openapi"}, onlyTests: true, why: "holds answers to the OpenAPI document of any handler"},
 		{pkg: "internal/faults", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of all parts together, while one of them fails"},
 		{pkg: "internal/archtest", layer: 1, onlyTests: true, why: "has tests only"},
 

@@ -107,13 +107,13 @@ func browser(t *testing.T) context.Context {
 
 // tab is a page of the shop.
 type tab struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 }
 
 func (s *shop) visit(ctx context.Context, lang string) *tab {
-	s.t.Helper()
-	p := &tab{s.t, ctx}
+	s.Helper()
+	p := &tab{s, ctx}
 	p.do(chromedp.Navigate(s.http.URL + "/shop?lang=" + lang))
 	return p
 }
@@ -207,15 +207,15 @@ func chinese(t *testing.T, ctx context.Context) {
 
 // decide decides the next job that comes.
 func (s *shop) decide() {
-	s.t.Helper()
+	s.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		n, err := s.engine.ConsumeOnce(s.t.Context(), s.key, "test")
-		s.must(err)
+		n, err := s.Engine.ConsumeOnce(s.Context(), s.key, "test")
+		s.Must(err)
 		if n > 0 {
 			return
 		}
 	}
-	s.t.Fatal("nothing was reserved")
+	s.Fatal("nothing was reserved")
 }
 
 // lostAnswer: a proxy loses the answer to a reserve call, and the page is loaded again; what was reserved is found, and nothing is
@@ -241,8 +241,8 @@ func lostAnswer(t *testing.T, ctx context.Context) {
 	if n := s.times("POST /token"); n != 1 {
 		t.Errorf("%d tokens were asked for: the purchase had more than one key", n)
 	}
-	view, err := s.engine.Audit(t.Context(), s.key)
-	s.must(err)
+	view, err := s.Engine.Audit(t.Context(), s.key)
+	s.Must(err)
 	if !view.OK() || view.Books.State.Reserved != 1 {
 		t.Errorf("%d are reserved, not 1: %s", view.Books.State.Reserved, view)
 	}
@@ -296,15 +296,15 @@ func soldOut(t *testing.T, ctx context.Context) {
 	s := openShop(t, plan{total: 1, slow: true})
 	p := s.visit(ctx, "en")
 	p.state("open")
-	token, _, err := s.engine.Token(t.Context(), engine.TokenRequest{Key: s.key, User: "bert"})
-	s.must(err)
-	got, err := s.engine.Reserve(t.Context(), engine.ReserveRequest{Key: s.key, User: "bert", Token: token, Quantity: 1})
-	s.must(err)
+	token, _, err := s.Engine.Token(t.Context(), engine.TokenRequest{Key: s.key, User: "bert"})
+	s.Must(err)
+	got, err := s.Engine.Reserve(t.Context(), engine.ReserveRequest{Key: s.key, User: "bert", Token: token, Quantity: 1})
+	s.Must(err)
 	s.decide()
 	p.click("Buy", 1)
 	contains(t, p.state("all_held"), "Some may come back.")
-	_, err = s.engine.Cancel(t.Context(), got.RID, "bert")
-	s.must(err)
+	_, err = s.Engine.Cancel(t.Context(), got.RID, "bert")
+	s.Must(err)
 	p.state("open") // the page sees it by itself
 	p.click("Buy", 1)
 	s.decide()
@@ -324,7 +324,7 @@ func soldOut(t *testing.T, ctx context.Context) {
 
 // sellOut pays for the last one.
 func (s *shop) sellOut(p *tab) {
-	s.t.Helper()
+	s.Helper()
 	p.click("Pay", 1)
 	p.do(chromedp.WaitVisible("#back"), chromedp.Click("#back"))
 	p.state("confirmed")
@@ -355,8 +355,8 @@ func anotherUser(t *testing.T, ctx context.Context) {
 	contains(t, p.state("unknown"), "Nothing is reserved for you.")
 	p.click("Try again", 1)
 	p.state("reserved")
-	view, err := s.engine.Audit(t.Context(), s.key)
-	s.must(err)
+	view, err := s.Engine.Audit(t.Context(), s.key)
+	s.Must(err)
 	if !view.OK() || view.Books.Rows[flashsale.Reserved] != 2 {
 		t.Errorf("%d reservations, not one for each of the two: %s", view.Books.Rows[flashsale.Reserved], view)
 	}
@@ -371,10 +371,10 @@ func expired(t *testing.T, ctx context.Context) {
 	p.state("pending")
 	s.decide()
 	p.state("reserved")
-	orders, err := s.engine.Orders(t.Context(), s.key.Sale, "anna")
-	s.must(err)
-	_, err = s.engine.CancelFor(t.Context(), orders[0].RID, "test", "it was given back by an operator")
-	s.must(err)
+	orders, err := s.Engine.Orders(t.Context(), s.key.Sale, "anna")
+	s.Must(err)
+	_, err = s.Engine.CancelFor(t.Context(), orders[0].RID, "test", "it was given back by an operator")
+	s.Must(err)
 	contains(t, p.state("cancelled"), "Given back.")
 	p.click("Try again", 1)
 	p.state("pending")

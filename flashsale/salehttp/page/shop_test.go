@@ -3,7 +3,6 @@ package page_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,21 +13,18 @@ import (
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/engine"
-	"github.com/headgate-io/headgate/flashsale/memstock"
 	"github.com/headgate-io/headgate/flashsale/salehttp"
+	"github.com/headgate-io/headgate/flashsale/saletest/salerig"
 	"github.com/headgate-io/headgate/flashsale/simpay"
-	"github.com/headgate-io/headgate/flashsale/sqlorders"
 )
 
 const secret = "the secret that signs webhooks"
 
 // shop is a whole sale behind a web server, with a page on which it can be bought, and the page of the payment provider.
 type shop struct {
-	t      *testing.T
-	engine *engine.Engine
-	bank   *simpay.Provider
-	http   *httptest.Server
-	key    flashsale.Key
+	*salerig.Rig
+	http *httptest.Server
+	key  flashsale.Key
 	// ahead is how far the shop's clock is ahead of the browser's.
 	ahead atomic.Int64
 
@@ -50,28 +46,24 @@ type plan struct {
 
 func openShop(t *testing.T, p plan) *shop {
 	t.Helper()
-	s := &shop{t: t, key: flashsale.Key{Sale: "autumn", SKU: "teapot"}}
-	orders, err := sqlorders.Open(t.Context(), sqlorders.Config{URL: "sqlite::memory:", Now: s.now})
-	s.must(err)
-	t.Cleanup(func() { _ = orders.Close() })
-	stock := memstock.New(memstock.Config{Now: s.now})
-	t.Cleanup(func() { _ = stock.Close() })
+	s := &shop{key: flashsale.Key{Sale: "autumn", SKU: "teapot"}}
 	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	at := "http://" + s.http.Listener.Addr().String()
-	s.bank = simpay.New(simpay.Config{Secrets: [][]byte{[]byte(secret)}, URL: at + "/bank?intent=", Rand: rand.New(rand.NewPCG(1, 2)), Deliver: s.webhook, Now: s.now})
-	s.engine, err = engine.New(engine.Config{Stock: stock, Orders: orders, Payments: s.bank, Keys: s.keys(), Now: s.now})
-	s.must(err)
+	s.Rig = salerig.New(t, salerig.Config{
+		Now: s.now, Bank: simpay.Config{Secrets: [][]byte{[]byte(secret)}, URL: at + "/bank?intent=", Deliver: s.webhook},
+		Engine: func(cfg *engine.Config) { cfg.Paying = engine.Paying{} }, // several at a time, as it comes
+	})
 	s.open(&p)
-	h, err := salehttp.New(salehttp.Config{Sales: s.engine, Identity: byCookie, Keys: s.keys(), Now: s.now})
-	s.must(err)
+	h, err := salehttp.New(salehttp.Config{Sales: s.Engine, Identity: byCookie, Keys: s.Keys, Now: s.now})
+	s.Must(err)
 	s.http.Config.Handler = s.pages(h)
 	s.http.Start()
 	t.Cleanup(s.http.Close)
 	t.Cleanup(func() { _ = h.Close() })
 	if !p.slow {
-		s.run(s.engine.Run)
+		s.run(s.Engine.Run)
 	}
-	s.run(s.bank.Run)
+	s.run(s.Bank.Run)
 	return s
 }
 
@@ -82,45 +74,29 @@ func (s *shop) jump(at time.Time, before time.Duration) {
 	s.ahead.Store(int64(time.Until(at) - before))
 }
 
-func (s *shop) must(err error) {
-	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s *shop) keys() *flashsale.TokenKeys {
-	keys, err := flashsale.NewTokenKeys(flashsale.TokenKey{ID: "k1", Secret: []byte("0123456789abcdef0123456789abcdef")})
-	s.must(err)
-	return keys
-}
-
 // run runs something until the test ends.
 func (s *shop) run(what func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- what(ctx) }()
-	s.t.Cleanup(func() {
+	s.Cleanup(func() {
 		cancel()
 		<-done
 	})
 }
 
 func (s *shop) open(p *plan) {
-	s.t.Helper()
+	s.Helper()
 	now := s.now()
-	s.must(s.engine.CreateSale(s.t.Context(), &flashsale.Sale{
+	s.Create(&flashsale.Sale{
 		ID: s.key.Sale, Title: "Autumn", Currency: "EUR", OpensAt: now.Add(p.opens), ClosesAt: now.Add(100 * time.Hour), Hold: p.hold,
 		SKUs: []flashsale.SKU{{ID: s.key.SKU, Title: "Teapot", Total: p.total, PurchaseLimit: 1, Price: 4200}},
-	}))
-	_, err := s.engine.WatchOnce(s.t.Context())
-	s.must(err)
-	_, err = s.engine.OpenSale(s.t.Context(), engine.Command{ID: "open", Sale: s.key.Sale, Reason: "a test", By: "test"})
-	s.must(err)
+	})
+	s.Open(s.key.Sale)
 }
 
 func (s *shop) webhook(ctx context.Context, header http.Header, body []byte) error {
-	return s.engine.Webhook(ctx, header, body)
+	return s.Engine.Webhook(ctx, header, body)
 }
 
 // byCookie takes a cookie for who somebody is, which only a test may do.
@@ -145,7 +121,7 @@ func (s *shop) pages(sale http.Handler) http.Handler {
 <script src="/_headgate/sales/~/page.js" defer></script>`, r.URL.Query().Get("lang"))
 	})
 	mux.HandleFunc("GET /bank", func(w http.ResponseWriter, r *http.Request) {
-		_ = s.bank.Pay(r.URL.Query().Get("intent"), flashsale.PayCaptured) // it is paid already when the page is loaded again
+		_ = s.Bank.Pay(r.URL.Query().Get("intent"), flashsale.PayCaptured) // it is paid already when the page is loaded again
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(w, `<!doctype html><title>Bank</title><a id=back href="/shop?lang=en">Back to the shop</a>`)
 	})
