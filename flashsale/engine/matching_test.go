@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/flashsale/simpay"
 )
 
 // openMatching is a till of which an instance runs the jobs. The provider has captured x:1, of which nobody here knows.
@@ -191,5 +192,26 @@ func TestMatchRemembersHowFarBackTheRestIs(t *testing.T) {
 		if noted, next := p.matching.noted, p.matching.from; !noted.Equal(step.noted) || !next.Equal(step.next) {
 			t.Errorf("%s: noted %s back, goes on %s back; want %s and %s", step.name, now.Sub(noted), now.Sub(next), now.Sub(step.noted), now.Sub(step.next))
 		}
+	}
+}
+
+// TestMatchAfterTheSimulatedProviderWasAway: it takes up all that the match goes on with, though that was weeks ago.
+func TestMatchAfterTheSimulatedProviderWasAway(t *testing.T) {
+	c := openTill(t, tillPlan{total: 2})
+	c.did(c.e.matchJob(t.Context()))
+	rid := c.reserve("ann", 1)
+	intent := c.begin(rid, "ann")
+	c.must(c.bank.Pay(intent, flashsale.PayCaptured))
+	c.pass(0)
+	c.paid(intent, flashsale.PaymentCaptured, rid)
+	c.now = c.now.Add(14 * 24 * time.Hour)
+	c.bank = simpay.New(simpay.Config{Secrets: [][]byte{secretOfBank}, Now: func() time.Time { return c.now }, Deliver: c.webhook})
+	c.must(c.bank.AdoptAll(t.Context(), c.sql))
+	c.start()
+	since, err := c.sql.MatchSince(t.Context())
+	c.must(err)
+	report, err := c.e.MatchOnce(t.Context(), since)
+	if err != nil || report.Paid != 1 || len(report.Differences) != 0 {
+		t.Fatalf("%+v, %v", report, err)
 	}
 }

@@ -7,16 +7,25 @@ import (
 	"github.com/headgate-io/headgate/flashsale"
 )
 
-// Of old payments those are taken up that the engine's match looks at, and all to which something is owed.
 const (
-	adoptSince = 48 * time.Hour
-	adoptPage  = 500
+	// adoptSince is how far back payments are taken up whatever the match has seen of them, adoptBefore how much further than where the
+	// match goes on, which looks some minutes further back itself.
+	adoptSince  = 48 * time.Hour
+	adoptBefore = time.Hour
+	adoptPage   = 500
 )
 
-// AdoptAll takes up, as Adopt does, what a book says of the payments that a provider before this one had: those of the last two days, and
-// all to which something is owed.
+// AdoptAll takes up, as Adopt does, what a book says of the payments that a provider before this one had: those of the last two days, those
+// that the next match of the engine looks at, however long ago that was, and all to which something is owed.
 func (p *Provider) AdoptAll(ctx context.Context, book flashsale.PaymentBook) error {
 	since := p.cfg.Now().Add(-adoptSince)
+	matched, err := book.MatchSince(ctx)
+	if err != nil {
+		return err
+	}
+	if matched = matched.Add(-adoptBefore); matched.Before(since) {
+		since = matched
+	}
 	pages := []func(cursor string) ([]flashsale.Payment, string, error){
 		func(cursor string) ([]flashsale.Payment, string, error) {
 			return book.PaymentsSince(ctx, since, cursor, adoptPage)
