@@ -25,7 +25,7 @@ func (s *sale) noteDenied(e *gateway.Event) {
 	}
 	began, granted := s.aside.begin()
 	if !granted {
-		l.engine.MissTurnedAway()
+		l.engine.MissTurnedAway(away.Key)
 		return
 	}
 	defer s.aside.end(began)

@@ -169,6 +169,12 @@ func TestTurnedAway(t *testing.T) {
 	} {
 		one.NoteTurnedAway(&unknown)
 	}
+	for _, key := range []flashsale.Key{phone, {Sale: "eleven"}, {Sale: "eleven", SKU: "made up"}, {Sale: "made up"}} {
+		one.MissTurnedAway(key)
+	}
+	if r := one.Refusals(t.Context(), "eleven", "bob"); r.Dropped != 2 || len(r.Missing) != 1 {
+		t.Errorf("before it is written: %+v", r)
+	}
 	one.skus.forget(phone)
 	one.NoteTurnedAway(&away)
 	one.NoteTurnedAway(&ofSale) // its other sku is known
@@ -188,12 +194,6 @@ func TestTurnedAway(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("got %+v", got)
 	}
-	one.MissTurnedAway()
-	one.MissTurnedAway()
-	if r = one.Refusals(t.Context(), "eleven", "bob"); r.Dropped != 2 || len(r.Missing) != 1 {
-		t.Errorf("before it is written: %+v", r)
-	}
-	write(t, one)
 	if r = f.join("two", nil).Refusals(t.Context(), "eleven", "ann"); r.Dropped != 2 || len(r.Missing) != 1 {
 		t.Errorf("got %+v", r)
 	}

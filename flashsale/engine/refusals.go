@@ -113,5 +113,10 @@ func (e *Engine) NoteTurnedAway(t *TurnedAway) {
 	e.refusals.note(t.User, kind, refusalTold{retry: t.RetryAfter, at: e.cfg.Now()})
 }
 
-// MissTurnedAway says that a denial was not looked at, since there were too many: stories tell that some are missing.
-func (e *Engine) MissTurnedAway() { e.refusals.lose(1, e.cfg.Now()) }
+// MissTurnedAway says that a denial was not looked at, since there were too many: stories tell that some are missing. One of a sku or sale
+// that this instance has not heard of would not have been kept, so none is missing.
+func (e *Engine) MissTurnedAway(key flashsale.Key) {
+	if _, ok := e.skus.name(key); ok {
+		e.refusals.lose(1, e.cfg.Now())
+	}
+}

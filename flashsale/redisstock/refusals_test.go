@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,7 +66,8 @@ func TestRefusalLogMemory(t *testing.T) {
 // TestRefusalLogGivesWay: where Redis is short of memory stock comes first.
 func TestRefusalLogGivesWay(t *testing.T) {
 	srv := testservers.Redis(t, testservers.MaxMemory("200mb"))
-	s := open(t, redisstock.Config{Addrs: []string{srv.Addr()}, Namespace: "ns"})
+	var ahead atomic.Int64
+	s := open(t, redisstock.Config{Addrs: []string{srv.Addr()}, Namespace: "ns", Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
 	k := sell(t, s, 100, 1)
 	entry := bytes.Repeat([]byte("x"), flashsale.MaxRefusalEntry)
 	for range 320 {
@@ -80,10 +82,19 @@ func TestRefusalLogGivesWay(t *testing.T) {
 	}
 	was := refusalNumber(t, srv, "XLEN", "ns:{refusals}:log")
 	limit(88)
-	failsWith(t, s.AppendRefusals(t.Context(), entry), flashsale.CodeBusy, "short of memory")
-	if n := refusalNumber(t, srv, "XLEN", "ns:{refusals}:log"); n == 0 || n > was/2+1 {
-		t.Errorf("of %d entries %d are left", was, n)
+	half := was / 2
+	for _, step := range []struct {
+		at   time.Duration
+		want int64
+	}{{0, half}, {0, half}, {50 * time.Second, half}, {70 * time.Second, half / 2}, {80 * time.Second, half / 2}} {
+		ahead.Store(int64(step.at))
+		limit(88)
+		failsWith(t, s.AppendRefusals(t.Context(), entry), flashsale.CodeBusy, "short of memory")
+		if n := refusalNumber(t, srv, "XLEN", "ns:{refusals}:log"); n < step.want-1 || n > step.want+1 {
+			t.Errorf("after %s: of %d entries %d are left, want %d", step.at, was, n, step.want)
+		}
 	}
+	limit(50)
 	k.accept("r1", "u1", 1)
 	k.check(s.AppendRefusals(t.Context(), entry)) // there is room again
 	limit(97)
@@ -92,7 +103,7 @@ func TestRefusalLogGivesWay(t *testing.T) {
 		t.Errorf("%d keys of the log are left", n)
 	}
 	p, err := s.FindRefusals(t.Context(), flashsale.RefusalQuery{Needles: []string{"xxxxxxxx"}})
-	if err != nil || len(p.Entries) != 0 || time.Since(p.Since).Abs() > time.Minute {
+	if err != nil || len(p.Entries) != 0 || time.Since(p.Since.Add(-time.Duration(ahead.Load()))).Abs() > time.Minute {
 		t.Errorf("got %+v, %v", p, err)
 	}
 }

@@ -3,18 +3,19 @@
 -- KEYS, both with one hash tag:
 --   1 log   stream: an entry's field "e" is what engines have written. Its ids are times in ms, of the clock below
 --   2 meta  hash: began (µs, when the log began), bytes (what its entries count for), ms and seq (the last id), gone (ms of the last id
---           that was removed)
+--           that was removed), halved (µs, when it gave way last)
 -- Both expire when nobody has come for longer than entries are kept.
 --
 -- ARGV[1] the time in µs, '' for Redis's own; ARGV[2] the entry, '' for none; ARGV[3] how many bytes there may be; ARGV[4] how long
 -- entries are kept (ms).
 --
--- Returns 'ok', or 'tight' where Redis is short of memory: the log gives way then, by half at 80 % of it and wholly at 95 %, and nothing
--- was added.
+-- Returns 'ok', or 'tight' where Redis is short of memory: the log gives way then, by half at 80 % of it, once a minute, and wholly at
+-- 95 %, and nothing was added.
 
 local call = redis.call
 local LOG, META = KEYS[1], KEYS[2]
 local STEPS = 1024 -- entries that one call removes at most
+local AGAIN = 60e6 -- µs until it gives way again: memory that is given back takes a while to be seen, and others may take it
 
 -- How many bytes of Redis's memory an entry takes at most, about: its own, what stands around it, and what the allocator rounds up.
 local function size(entry) return math.floor(#entry * 1.125) + 96 end
@@ -40,7 +41,7 @@ if type(info) == 'string' then
   end
 end
 
-local m = call('HMGET', META, 'began', 'bytes', 'ms', 'seq')
+local m = call('HMGET', META, 'began', 'bytes', 'ms', 'seq', 'halved')
 local bytes, ms, seq = tonumber(m[2]), tonumber(m[3]), tonumber(m[4])
 if not m[1] or bytes > 0 and call('EXISTS', LOG) == 0 then -- one half is lost: nobody knows since when the rest is whole
   call('DEL', LOG)
@@ -48,7 +49,14 @@ if not m[1] or bytes > 0 and call('EXISTS', LOG) == 0 then -- one half is lost: 
   bytes, ms, seq = 0, 0, 0
 end
 
-if tight then most = math.min(most, bytes) / 2 end
+if tight then
+  most = math.min(most, bytes)
+  local halved = tonumber(m[5])
+  if not halved or math.abs(now - halved) >= AGAIN then
+    most = most / 2
+    call('HSET', META, 'halved', string.format('%.0f', now))
+  end
+end
 
 local at = math.floor(now / 1000)
 if entry ~= '' and not tight then
