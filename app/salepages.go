@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"html/template"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/headgate-io/headgate/flashsale"
@@ -40,7 +39,7 @@ func payPagesAt(provider *simpay.Provider, prefix, back string) http.Handler {
 
 // payView is what the page shows.
 type payView struct {
-	Lang, Amount, Currency, OrderID, Status, Back string
+	Lang, Amount, OrderID, Status, Back string
 	Chinese, Open                                 bool
 }
 
@@ -67,7 +66,7 @@ func (p *payPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_ = p.page.Execute(w, &payView{ // a client that has gone away needs no page
-		Lang: lang, Chinese: lang == httpverdict.Chinese, Amount: strconv.FormatInt(record.Intent.Amount, 10), Currency: record.Intent.Currency,
+		Lang: lang, Chinese: lang == httpverdict.Chinese, Amount: flashsale.FormatAmount(record.Intent.Amount, record.Intent.Currency),
 		OrderID: record.Intent.OrderID, Status: string(record.Status), Open: record.Status == flashsale.PayOpen, Back: cmp.Or(record.Intent.ReturnURL, p.back),
 	})
 }

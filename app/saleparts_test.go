@@ -136,9 +136,9 @@ func TestPayPages(t *testing.T) {
 		status             int
 		want               string
 	}{
-		{"GET", pay.URL, "", nil, 200, "Order o.&lt;b&gt;: 1250 EUR"},
+		{"GET", pay.URL, "", nil, 200, "Order o.&lt;b&gt;: 12.50 EUR"},
 		{"GET", pay.URL, "", []string{"Accept-Language", "zh-CN"}, 200, "模拟支付"},
-		{"GET", pay.URL, "", []string{"Accept-Language", "zh-CN"}, 200, "订单 o.&lt;b&gt;：1250 EUR（以最小货币单位计）</p>\n<p>状态：<strong id=\"status\">待支付</strong>"},
+		{"GET", pay.URL, "", []string{"Accept-Language", "zh-CN"}, 200, "订单 o.&lt;b&gt;：12.50 EUR</p>\n<p>状态：<strong id=\"status\">待支付</strong>"},
 		{"GET", PayPath + "none", "", nil, 404, "no such payment"},
 		{"PUT", pay.URL, "", nil, 405, "open"},
 		{"POST", pay.URL, "outcome=stolen", nil, 400, "open"},

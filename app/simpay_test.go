@@ -87,7 +87,7 @@ func TestSaleThroughAPaymentService(t *testing.T) {
 	if !strings.HasPrefix(page, strings.TrimSuffix(bank.api, "/v1")+"/pay/") {
 		t.Fatalf("pay at %q", page)
 	}
-	if r := s.send("GET", page, ""); !strings.Contains(r.text, "1250 EUR") || !strings.Contains(r.text, `href="https://shop.example.com/orders/o.`) {
+	if r := s.send("GET", page, ""); !strings.Contains(r.text, "12.50 EUR") || !strings.Contains(r.text, `href="https://shop.example.com/orders/o.`) {
 		t.Errorf("the page: %d %s", r.status, r.text)
 	}
 	if r := s.send("POST", page, "outcome=captured", "Content-Type", "application/x-www-form-urlencoded"); r.status != http.StatusOK {

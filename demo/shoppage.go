@@ -2,12 +2,12 @@ package demo
 
 import (
 	_ "embed"
-	"fmt"
 	"html/template"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
@@ -49,7 +49,7 @@ func (p *frontPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	view := frontView{
 		Lang: lang, Chinese: lang == httpverdict.Chinese, Other: httpverdict.Chinese, OtherName: "中文",
-		Title: skuTitle, Price: fmt.Sprintf("¥%d.%02d", price/100, price%100), Sale: p.shop.offer.sale, SKU: skuID, Stock: p.shop.offer.stock,
+		Title: skuTitle, Price: "¥" + flashsale.FormatDecimal(price, currency), Sale: p.shop.offer.sale, SKU: skuID, Stock: p.shop.offer.stock,
 		Opens: p.shop.opens.Format(time.TimeOnly), PayWithin: int(p.shop.offer.hold.Seconds()),
 		Guest: strings.TrimPrefix(guestOf(r.Header.Get(userHeader)), guestAccount),
 	}
