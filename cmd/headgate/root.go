@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, std streams) int {
 // complain says what is wrong; of a policy with several mistakes, how many there are before each.
 func complain(std streams, err error) {
 	var invalid *policy.Error
-	switch text := err.Error(); {
+	switch text := clean(err.Error()); { // whatever it quotes
 	case text == "":
 	case errors.As(err, &invalid) && len(invalid.Problems) > 1:
 		fmt.Fprintf(std.err, "headgate: the policy has %d errors:\n%s\n", len(invalid.Problems)+invalid.More, text)

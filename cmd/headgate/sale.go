@@ -171,7 +171,7 @@ func (s *saleCall) print(answer any, text func(p page)) error {
 		return printJSON(s.std, answer)
 	}
 	var b strings.Builder
-	text(page{&b})
+	text(pageOn(&b, s.std.out))
 	_, err := fmt.Fprint(s.std.out, b.String())
 	return err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,26 +12,65 @@ import (
 	"github.com/headgate-io/headgate/flashsale/saleadmin"
 )
 
+// maxListedID is the longest id beside which the rest of a list has room in 80 columns; a longer one has a line of its own.
+const maxListedID = 24
+
 func (p page) list(l *saleadmin.List) {
 	if len(l.Sales) == 0 {
 		p.line("there are no sales; headgate sale create makes one")
 		return
 	}
+	zone := oneZone(l.Sales)
 	var rows [][]string
 	for i := range l.Sales {
 		s := &l.Sales[i]
-		var statuses []string
-		for status := range s.Statuses {
-			statuses = append(statuses, status)
+		id := s.ID
+		if len(id) > maxListedID {
+			rows = append(rows, []string{id})
+			id = ""
 		}
-		slices.Sort(statuses)
+		status, skus := statusOf(s)
 		at := clockIn(s.Zone)
-		rows = append(rows, []string{s.ID, strings.Join(statuses, "+"), at(s.OpensAt), at(s.ClosesAt), strconv.Itoa(s.SKUs), num(s.Total), num(s.Reserved), num(s.Sold), cell(s.Title)})
+		rows = append(rows, []string{id, status, at.minute(s.OpensAt), num(s.Total), num(s.Reserved), num(s.Sold)})
+		closes := "closes " + at.minute(s.ClosesAt)
+		if zone == "" {
+			closes += " " + at.name
+		}
+		rows = append(rows, []string{"  " + strings.TrimSuffix(closes+", "+skus+": "+cell(s.Title), ": ")})
 	}
-	p.table([]string{"SALE", "STATUS", "OPENS", "CLOSES", "SKUS", "TOTAL", "RESERVED", "SOLD", "TITLE"}, rows)
+	p.table([]string{"SALE", "STATUS", "OPENS", "TOTAL", "HELD", "SOLD"}, rows)
+	p.line("")
+	if zone != "" {
+		p.line("times of %s", zone)
+	}
 	if l.Next != "" {
 		p.line("there are older ones; see --limit")
 	}
+}
+
+// oneZone is the zone of all sales, "" if they have several.
+func oneZone(sales []saleadmin.Summary) string {
+	zone := clockIn(sales[0].Zone).name
+	for i := range sales {
+		if clockIn(sales[i].Zone).name != zone {
+			return ""
+		}
+	}
+	return zone
+}
+
+// statusOf is the status that all skus of a sale have, and how many there are; where they differ, how many have which.
+func statusOf(s *saleadmin.Summary) (status, skus string) {
+	statuses := slices.Sorted(maps.Keys(s.Statuses))
+	skus = plural(s.SKUs, "sku")
+	if len(statuses) == 1 {
+		return statuses[0], skus
+	}
+	counts := make([]string, len(statuses))
+	for i, status := range statuses {
+		counts[i] = strconv.Itoa(s.Statuses[status]) + " " + status
+	}
+	return "mixed", skus + " (" + strings.Join(counts, ", ") + ")"
 }
 
 func (p page) created(c *saleadmin.Created) {
@@ -47,73 +87,81 @@ func (p page) sale(s *saleadmin.Sale) {
 	at := clockIn(s.Zone)
 	title := s.ID
 	if s.Title != "" {
-		title += ": " + cell(s.Title)
+		title += ": " + s.Title
 	}
 	p.line("%s", title)
-	p.line("opens %s, closes %s, %s", at(s.OpensAt), at(s.ClosesAt), s.Zone)
-	p.line("hold %s, to pay %s, grace %s, prices in the smallest unit of %s", s.Hold, s.PayTime, s.Grace, s.Currency)
+	p.line("opens %s, closes %s, times of %s", at.minute(s.OpensAt), at.minute(s.ClosesAt), at.offset(s.OpensAt))
+	p.line("hold %s, to pay %s, grace %s, prices in %s", s.Hold, s.PayTime, s.Grace, s.Currency)
+	p.line("")
+	p.offers(s.SKUs, s.Currency)
 	p.line("")
 	p.counters(s.SKUs)
 	p.line("")
 	p.queues(s.SKUs)
 	for i := range s.SKUs {
 		if k := &s.SKUs[i]; k.StockError != "" {
-			p.line("%s: the stock does not answer: %s", k.ID, cell(k.StockError))
+			p.line("%s: the stock does not answer: %s", k.ID, k.StockError)
 		}
 	}
 	p.line("")
-	p.alarms(s.Alarms, s.Instance)
+	p.alarms(s.Alarms, s.Instance, at)
 	p.line("")
 	p.operations(s.Operations, at)
+}
+
+// offers shows what is sold, and how.
+func (p page) offers(skus []saleadmin.SKU, currency string) {
+	var rows [][]string
+	for i := range skus {
+		k := &skus[i]
+		rate := num(k.Rate)
+		if k.Queue != nil && k.StockRate != k.Rate {
+			rate = fmt.Sprintf("%d → %d", k.StockRate, k.Rate)
+		}
+		rows = append(rows, []string{k.ID, k.Status, saleadmin.FormatDecimal(k.Price, currency), num(k.PurchaseLimit), rate, cell(k.Title)})
+	}
+	p.table([]string{"SKU", "STATUS", "PRICE", "LIMIT", "RATE", "TITLE"}, rows)
 }
 
 func (p page) counters(skus []saleadmin.SKU) {
 	var rows [][]string
 	for i := range skus {
 		k := &skus[i]
-		rows = append(rows, []string{k.ID, k.Status, num(k.Price), num(k.PurchaseLimit), "SQL", num(k.SQL.Total), num(k.SQL.Available), num(k.SQL.Reserved), num(k.SQL.Sold), num(k.SQL.Epoch)})
+		rows = append(rows, []string{k.ID, "SQL", num(k.SQL.Total), num(k.SQL.Available), num(k.SQL.Reserved), num(k.SQL.Sold), num(k.SQL.Epoch)})
 		if k.Stock != nil {
-			rows = append(rows, []string{"", "", "", "", "stock", num(k.Stock.Total), num(k.Stock.Available), num(k.Stock.Held), num(k.Stock.Sold), num(k.Stock.Epoch)})
+			rows = append(rows, []string{"", "stock", num(k.Stock.Total), num(k.Stock.Available), num(k.Stock.Held), num(k.Stock.Sold), num(k.Stock.Epoch)})
 		}
 	}
-	p.table([]string{"SKU", "STATUS", "PRICE", "LIMIT", "STORE", "TOTAL", "AVAILABLE", "HELD", "SOLD", "EPOCH"}, rows)
+	p.table([]string{"SKU", "STORE", "TOTAL", "AVAILABLE", "HELD", "SOLD", "EPOCH"}, rows)
 }
 
 func (p page) queues(skus []saleadmin.SKU) {
 	var rows [][]string
 	for i := range skus {
 		k := &skus[i]
-		rate := num(k.Rate)
-		if k.Queue == nil {
-			rows = append(rows, []string{k.ID, rate, "-", "-", "-", "-", "-", cell(k.UnderWay)})
-			continue
+		row := []string{k.ID, "-", "-", "-", "-", "-"}
+		if q := k.Queue; q != nil {
+			oldest := (time.Duration(q.OldestMs) * time.Millisecond).Truncate(time.Second)
+			row = []string{k.ID, num(q.Depth), num(q.Pulled), num(q.Pending), num(q.Dead), oldest.String()}
 		}
-		if k.StockRate != k.Rate {
-			rate = fmt.Sprintf("%d → %d", k.StockRate, k.Rate)
-		}
-		oldest := (time.Duration(k.Queue.OldestMs) * time.Millisecond).Truncate(time.Second)
-		rows = append(rows, []string{k.ID, rate, num(k.Queue.Depth), num(k.Queue.Pulled), num(k.Queue.Pending), num(k.Queue.Dead), oldest.String(), cell(k.UnderWay)})
+		rows = append(rows, append(row, cell(k.UnderWay)))
 	}
-	p.table([]string{"SKU", "RATE", "WAITING", "PULLED", "PENDING", "DEAD", "OLDEST", "UNDER WAY"}, rows)
+	p.table([]string{"SKU", "WAITING", "PULLED", "PENDING", "DEAD", "OLDEST", "UNDER WAY"}, rows)
 }
 
-func (p page) alarms(alarms []saleadmin.Alarm, instance string) {
+func (p page) alarms(alarms []saleadmin.Alarm, instance string, at clock) {
 	if len(alarms) == 0 {
-		p.line("no alarm is on at instance %s", cell(instance))
+		p.line("no alarm is on at instance %s", instance)
 		return
 	}
 	var rows [][]string
 	for _, a := range alarms {
-		sku := a.SKU
-		if sku == "" {
-			sku = "all"
-		}
-		rows = append(rows, []string{a.Kind, sku, a.Since.Format(time.RFC3339), cell(a.Why)})
+		rows = append(rows, []string{a.Kind, cmp.Or(a.SKU, "all"), at.at(a.Since)}, []string{"  " + cell(a.Why)})
 	}
-	p.table([]string{"ALARM", "SKU", "SINCE", "WHY"}, rows)
+	p.table([]string{"ALARM", "SKU", "SINCE"}, rows)
 }
 
-func (p page) operations(ops []saleadmin.Operation, at func(time.Time) string) {
+func (p page) operations(ops []saleadmin.Operation, at clock) {
 	if len(ops) == 0 {
 		p.line("nothing has been done to it yet")
 		return
@@ -121,9 +169,12 @@ func (p page) operations(ops []saleadmin.Operation, at func(time.Time) string) {
 	var rows [][]string
 	for i := range ops {
 		op := &ops[i]
-		rows = append(rows, []string{at(op.CreatedAt), op.SKU, whatOf(op), op.State, cell(op.By), cell(op.Reason), cell(op.Detail)})
+		rows = append(rows, []string{at.at(op.CreatedAt), op.SKU, whatOf(op), op.State, cell(op.By), cell(op.Reason)})
+		if op.Detail != "" {
+			rows = append(rows, []string{"  " + cell(op.Detail)})
+		}
 	}
-	p.table([]string{"TIME", "SKU", "OPERATION", "STATE", "BY", "REASON", "DETAIL"}, rows)
+	p.table([]string{"TIME", "SKU", "OPERATION", "STATE", "BY", "REASON"}, rows)
 }
 
 // whatOf says in words what an operation does.
@@ -178,152 +229,14 @@ func (p page) preflight(f *saleadmin.Preflight) {
 	}
 }
 
-func (p page) story(s *saleadmin.Story) {
-	if s.StockError != "" {
-		for why := range strings.SplitSeq(s.StockError, "\n") { // one of each sku
-			p.line("reservations may be missing: %s", cell(why))
-		}
-	}
-	if len(s.Reservations) == 0 {
-		p.line("no reservation of this shopper is known")
-	}
-	for i := range s.Reservations {
-		p.reservation(&s.Reservations[i])
-	}
-	p.line("")
-	p.refusals(&s.Refusals)
-}
-
-func (p page) refusals(r *saleadmin.Refusals) {
-	who := "as all instances know it"
-	if !r.Fleet {
-		who = "as instance " + cell(r.Instance) + " remembers it"
-	}
-	since := r.Since.Format(time.RFC3339)
-	if len(r.Of) == 0 {
-		p.line("nothing was refused to this shopper since %s, %s", since, who)
-	} else {
-		var rows [][]string
-		for i := range r.Of {
-			one := &r.Of[i]
-			rows = append(rows, []string{
-				cmp.Or(one.SKU, "-"), refusalReason(one), num(one.Count), one.First.Format(time.RFC3339), one.Last.Format(time.RFC3339), refusalWords(one),
-			})
-		}
-		p.table([]string{"SKU", "REFUSED", "TIMES", "FIRST", "LAST", "WHICH MEANS"}, rows)
-		p.line("complete since %s, %s", since, who)
-	}
-	for _, why := range r.Missing {
-		p.line("some may be missing: %s", cell(why))
-	}
-}
-
-// refusalReason is the code of a refusal, with what says more of it.
-func refusalReason(r *saleadmin.Refusal) string {
-	if r.Detail == "" {
-		return cell(r.Code)
-	}
-	return cell(r.Code + " (" + r.Detail + ")")
-}
-
-func (p page) reservation(r *saleadmin.Reservation) {
-	state := r.State
-	if r.Reason != "" {
-		state += ": " + cell(r.Reason)
-	}
-	until := ""
-	switch {
-	case r.Until == nil || r.EndedAt != nil:
-	case r.State == "pending":
-		until = ", to be decided until " + r.Until.Format(time.RFC3339)
-	default:
-		until = ", to be paid until " + r.Until.Format(time.RFC3339)
-	}
-	p.line("%s %s: %d × %s, %d %s, %s%s", r.CreatedAt.Format(time.RFC3339), r.RID, r.Quantity, r.SKU, r.Amount, r.Currency, state, until)
-	for i := range r.Payments {
-		pay := &r.Payments[i]
-		why := ""
-		if pay.Reason != "" {
-			why = ": " + cell(pay.Reason)
-		}
-		p.line("  %s payment %s: %d %s, %s%s", pay.ChangedAt.Format(time.RFC3339), pay.IntentKey, pay.Amount, pay.Currency, pay.State, why)
-	}
-}
-
-// refusalWords says for people what a code means.
-func refusalWords(r *saleadmin.Refusal) string {
-	if r.Rule != "" {
-		return cell(turnedAwayWords(r))
-	}
-	words := map[string]string{
-		"sold_out":         "nothing was left at that moment",
-		"purchase_limit":   "with this the shopper would have held and bought more than one may",
-		"invalid_token":    "the order token was forged, or another's",
-		"token_expired":    "the order token was too old",
-		"invalid_quantity": "more units at once than one may have",
-		"conflict":         "the order token had been spent on another quantity",
-		"busy":             "too many were waiting; asked to come back",
-		"rebuilding":       "the stock was being loaded; asked to come back",
-		"unavailable":      "a store did not answer; asked to come back",
-	}
-	if r.Code != "not_open" {
-		return words[r.Code]
-	}
-	switch r.Detail {
-	case "not_yet":
-		return "it was before the opening"
-	case "ended":
-		return "it was after the closing"
-	case "":
-		return "it was not on sale"
-	}
-	return "the sku was " + r.Detail
-}
-
-// turnedAwayWords says by what a request was turned away, and until when.
-func turnedAwayWords(r *saleadmin.Refusal) string {
-	words := "turned away by the policy's rule " + r.Rule
-	if list, ok := strings.CutPrefix(r.Rule, "list:"); ok {
-		words = "turned away by the policy's list " + list
-	}
-	if r.RetryAfterMs > 0 {
-		words += ", to come back " + (time.Duration(r.RetryAfterMs) * time.Millisecond).String() + " after the last time"
-	}
-	return words
-}
-
-func (p page) dead(d *saleadmin.DeadLetters) {
-	if len(d.DeadLetters) == 0 {
-		p.line("there are no dead letters")
-		return
-	}
-	var rows [][]string
-	for i := range d.DeadLetters {
-		l := &d.DeadLetters[i]
-		rows = append(rows, []string{l.ID, l.RID, num(l.Quantity), num(l.Deliveries), l.DiedAt.Format(time.RFC3339), l.Deadline.Format(time.RFC3339), cell(l.Reason)})
-	}
-	p.table([]string{"ID", "RESERVATION", "UNITS", "TRIES", "DIED", "REVIVE BEFORE", "REASON"}, rows)
-	if d.More {
-		p.line("there are younger ones; see --limit")
-	}
-}
-
-func (p page) revived(r *saleadmin.Revived, asked int) {
-	wait := "wait"
-	if r.Revived == 1 {
-		wait = "waits"
-	}
-	p.line("%d of %d %s to be decided again", r.Revived, asked, wait)
-	if r.Revived < asked {
-		p.line("the others are past their deadline, decided meanwhile, or not there")
-	}
-}
-
 func (p page) report(r *saleadmin.Report) {
 	if r.Reconciliation == nil {
 		p.line("instance %s has made no reconciliation yet", cell(r.Instance))
 	} else {
-		p.line("the last reconciliation that instance %s has made was at %s; another may have made later ones", cell(r.Instance), r.Reconciliation.At.Format(time.RFC3339))
+		p.line("the last reconciliation that instance %s has made was at %s; another may have made later ones", r.Instance, clockIn(r.Zone).named(r.Reconciliation.At))
+		if len(r.Reconciliation.SKUs) == 0 {
+			p.line("  it has compared nothing of this sale")
+		}
 		for i := range r.Reconciliation.SKUs {
 			p.reconciled(&r.Reconciliation.SKUs[i])
 		}

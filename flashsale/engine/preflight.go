@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -46,17 +47,15 @@ type Checker interface {
 // SQL, that clocks agree, that somebody decides jobs, that the provider answers. It returns what is not as it should be; it changes nothing.
 func (e *Engine) Preflight(ctx context.Context) ([]Finding, error) {
 	p := &preflight{Engine: e}
-	p.durable(ctx)
-	p.setUp(ctx)
-	p.provider(ctx)
 	skus, err := e.orders.SKUs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for i := range skus {
-		p.equal(ctx, &skus[i])
-	}
+	p.durable(ctx)
+	p.setUp(ctx, skus)
+	p.provider(ctx)
 	if len(skus) > 0 {
+		p.allEqual(ctx, skus)
 		p.clocks(ctx, skus[0].Key)
 	}
 	p.alive(ctx)
@@ -66,6 +65,21 @@ func (e *Engine) Preflight(ctx context.Context) ([]Finding, error) {
 type preflight struct {
 	*Engine
 	findings []Finding
+	// stockAway tells that the Stock does not answer. It is said once why; the checks that need the Stock are not made then, and say so.
+	stockAway bool
+}
+
+// noStock is why a check was not made.
+const noStock = "the stock does not answer"
+
+// reach asks the Stock for a key, and notes if it does not answer.
+func (p *preflight) reach(ctx context.Context, key flashsale.Key) error {
+	_, err := p.stock.View(ctx, key)
+	if flashsale.CodeOf(err) != flashsale.CodeUnavailable {
+		return nil
+	}
+	p.stockAway = true
+	return err
 }
 
 func (p *preflight) find(severity Severity, check, sku, format string, args ...any) {
@@ -78,11 +92,16 @@ func (p *preflight) durable(ctx context.Context) {
 	}
 }
 
-func (p *preflight) setUp(ctx context.Context) {
+func (p *preflight) setUp(ctx context.Context, skus []flashsale.SKUState) {
+	var err error
 	if c, ok := p.stock.(Checker); ok {
-		if err := c.Check(ctx); err != nil {
-			p.find(Stops, "stock", "", "%v", err)
-		}
+		err = c.Check(ctx)
+	}
+	if len(skus) > 0 {
+		err = cmp.Or(err, p.reach(ctx, skus[0].Key))
+	}
+	if err != nil {
+		p.find(Stops, "stock", "", "%v", err)
 	}
 }
 
@@ -99,19 +118,32 @@ func (p *preflight) provider(ctx context.Context) {
 	}
 }
 
+// allEqual looks at all keys, as long as the Stock answers: each call of one that is away takes its time, and has the same to say.
+func (p *preflight) allEqual(ctx context.Context, skus []flashsale.SKUState) {
+	for i := range skus {
+		if !p.stockAway {
+			p.equal(ctx, &skus[i])
+		}
+	}
+	if p.stockAway {
+		p.find(Stops, "equal", "", "whether stock and SQL are equal cannot be said: %s", noStock)
+	}
+}
+
 // equal looks at one key.
 func (p *preflight) equal(ctx context.Context, sku *flashsale.SKUState) {
 	name := sku.Key.String()
 	s, err := p.stand(ctx, sku.Key)
 	if err != nil {
 		p.find(Stops, "equal", name, "%v", err)
+		_ = p.reach(ctx, sku.Key) // whether it was the Stock or SQL; the reason has been said
 		return
 	}
 	if q := &s.view.Queue; q.Depth > 0 && q.Oldest > lagFails {
 		p.find(Stops, "consumers", name, "%s, the oldest for %s: nobody decides them", counted(q.Depth, "job waits", "jobs wait"), q.Oldest.Round(time.Second))
 	}
 	if loss := p.lossOf(s.sku, &s.view); loss != "" {
-		p.find(Stops, "equal", name, "the stock is not loaded: %s", loss)
+		p.find(Stops, "equal", name, "the stock is not loaded: %s; a running instance loads it within seconds", loss)
 		return
 	}
 	if what := s.underWay(); what != "" {
@@ -129,6 +161,10 @@ func (p *preflight) equal(ctx context.Context, sku *flashsale.SKUState) {
 // clocks compares those of the stores with that of this process. What a call takes is not held against them.
 func (p *preflight) clocks(ctx context.Context, key flashsale.Key) {
 	p.clock("the database", func() (time.Time, error) { return p.orders.Now(ctx) })
+	if p.stockAway {
+		p.find(Stops, "clocks", "", "the clock of the stock cannot be asked: %s", noStock)
+		return
+	}
 	p.clock("the stock", func() (time.Time, error) {
 		v, err := p.stock.View(ctx, key)
 		return v.Now, err

@@ -73,7 +73,7 @@ func (e *Engine) watch(ctx context.Context, s *flashsale.SKUState) (look, error)
 func (e *Engine) lossOf(s *flashsale.SKUState, v *flashsale.StockView) string {
 	switch {
 	case s.Rebuilding:
-		return "it is not loaded: a new sale, or a rebuild that has not ended"
+		return "a new sale, or a rebuild that has not ended"
 	case v.Epoch == 0:
 		return "there is nothing in the store"
 	case v.Epoch < s.Epoch:

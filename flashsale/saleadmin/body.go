@@ -127,6 +127,16 @@ func operationID(h http.Header) (string, error) {
 // CheckID says what is wrong with the id of a sale or a sku, which what names in the error.
 func CheckID(what, id string) error { return flashsale.CheckID(what, id) }
 
+// FormatAmount writes an amount of a document as people do, 9900 of CNY as "99.00 CNY"; see [flashsale.FormatAmount].
+func FormatAmount(amount int64, currency string) string {
+	return flashsale.FormatAmount(amount, currency)
+}
+
+// FormatDecimal is [FormatAmount] without the currency.
+func FormatDecimal(amount int64, currency string) string {
+	return flashsale.FormatDecimal(amount, currency)
+}
+
 // CheckOperationID says what is wrong with the name of an operation.
 func CheckOperationID(what, id string) error {
 	if err := flashsale.CheckID(what, id); err != nil {

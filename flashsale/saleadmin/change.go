@@ -111,6 +111,15 @@ func (q *request) keysOf(ctx context.Context, sale, sku string) ([]flashsale.Key
 	return keys, nil
 }
 
+// zoneOf is the zone in which people read the times of a sale.
+func (q *request) zoneOf(sale string) (string, error) {
+	s, err := q.sales.Sale(q.r.Context(), sale)
+	if err != nil {
+		return "", err
+	}
+	return s.Zone, nil
+}
+
 func (a *api) rate(q *request) error {
 	var o RateOrder
 	if err := q.order(&o, &o.Reason, maxBody); err != nil {

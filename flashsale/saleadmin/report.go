@@ -17,7 +17,11 @@ func (a *api) report(q *request) error {
 	if err != nil {
 		return err
 	}
-	r := Report{Next: next, Instance: a.sales.Instance(), Reconciliation: reconciliationOf(a.sales.LastReconciliation(), keys), Audits: []Audit{}}
+	zone, err := q.zoneOf(q.r.PathValue("sale"))
+	if err != nil {
+		return err
+	}
+	r := Report{Zone: zone, Next: next, Instance: a.sales.Instance(), Reconciliation: reconciliationOf(a.sales.LastReconciliation(), keys), Audits: []Audit{}}
 	for _, key := range keys {
 		audit, err := a.sales.Audit(q.r.Context(), key)
 		if err != nil {

@@ -20,14 +20,15 @@ func (a *api) story(q *request) error {
 	if err := flashsale.CheckUser(user); err != nil {
 		return invalid(FieldError{"user", err.Error()})
 	}
-	if _, err := a.sales.Sale(q.r.Context(), sale); err != nil {
+	zone, err := q.zoneOf(sale)
+	if err != nil {
 		return err
 	}
 	chapters, err := a.sales.Story(q.r.Context(), sale, user)
 	if err != nil && chapters == nil {
 		return err
 	}
-	s := Story{Sale: sale, Reservations: []Reservation{}, Refusals: refusalsOf(a.sales.Refusals(q.r.Context(), sale, user))}
+	s := Story{Sale: sale, Zone: zone, Reservations: []Reservation{}, Refusals: refusalsOf(a.sales.Refusals(q.r.Context(), sale, user))}
 	s.User, s.UserBase64 = userOf(user)
 	if err != nil {
 		s.StockError = err.Error()
@@ -83,11 +84,15 @@ func (a *api) deadLetters(q *request) error {
 	if _, err := q.keysOf(q.r.Context(), key.Sale, key.SKU); err != nil {
 		return err
 	}
+	zone, err := q.zoneOf(key.Sale)
+	if err != nil {
+		return err
+	}
 	dead, err := a.sales.DeadLetters(q.r.Context(), key, limit+1)
 	if err != nil {
 		return err
 	}
-	view := DeadLetters{DeadLetters: []DeadLetter{}, More: len(dead) > limit}
+	view := DeadLetters{Zone: zone, DeadLetters: []DeadLetter{}, More: len(dead) > limit}
 	dead = dead[:min(limit, len(dead))]
 	for i := range dead {
 		d := &dead[i]

@@ -7,6 +7,8 @@ import "time"
 // Story is all that is known of a shopper in a sale.
 type Story struct {
 	Sale string `json:"sale"`
+	// Zone is that of the sale, in which its operators read times.
+	Zone string `json:"zone"`
 	// User, or where that is not UTF-8 UserBase64.
 	User       string `json:"user,omitempty"`
 	UserBase64 []byte `json:"user_base64,omitempty"`
@@ -81,6 +83,8 @@ type Refusal struct {
 
 // DeadLetters are jobs that could not be decided, oldest first.
 type DeadLetters struct {
+	// Zone is that of the sale, in which its operators read times.
+	Zone        string       `json:"zone"`
 	DeadLetters []DeadLetter `json:"dead_letters"`
 	// More tells that there are younger ones: revive these first, or ask for more of them.
 	More bool `json:"more"`
@@ -114,6 +118,8 @@ type Preflight struct {
 
 // Report says whether the stores agree, of a page of skus.
 type Report struct {
+	// Zone is that of the sale, in which its operators read times.
+	Zone     string `json:"zone"`
 	Instance string `json:"instance"`
 	// Reconciliation is the last pass of this instance over the sale, missing if it has made none.
 	Reconciliation *Reconciliation `json:"reconciliation,omitempty"`
