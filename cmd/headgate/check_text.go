@@ -34,8 +34,10 @@ func newPaper(out io.Writer) paper {
 }
 
 // line writes a line. On a terminal it is broken between words, and goes on further right.
-func (p paper) line(indent, text string) {
-	const further = "         "
+func (p paper) line(indent, text string) { p.hang(indent, text, "         ") }
+
+// hang is line, with what stands before the text where it goes on.
+func (p paper) hang(indent, text, further string) {
 	if p.width < 40 || ansi.StringWidth(indent+text) <= p.width {
 		fmt.Fprintln(p.out, indent+text)
 		return

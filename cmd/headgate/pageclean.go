@@ -41,6 +41,8 @@ func clean(text string) string {
 func unseen(before, r rune) bool {
 	switch {
 	case r == joiner || r == nonJoiner:
+		return before > unicode.MaxASCII && before != replacement &&
+			unicode.In(before, unicode.L, unicode.M, unicode.So, unicode.Sk) && !unicode.Is(unicode.Latin, before)
 	case r >= firstTag && r <= lastTag:
 		return before == blackFlag || before >= firstTag && before < lastTag
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -67,7 +68,10 @@ func complain(std streams, err error) {
 	case errors.As(err, &invalid) && len(invalid.Problems) > 1:
 		fmt.Fprintf(std.err, "headgate: the policy has %d errors:\n%s\n", len(invalid.Problems)+invalid.More, text)
 	default:
-		fmt.Fprintln(std.err, "headgate: "+text)
+		p := newPaper(std.err)
+		for line := range strings.SplitSeq("headgate: "+text, "\n") {
+			p.line("", line)
+		}
 	}
 }
 
@@ -96,8 +100,27 @@ func newRoot(std streams, started *bool) *cobra.Command {
 	root.SetOut(std.out)
 	root.SetErr(std.err)
 	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(foldedHelp(std, root.HelpFunc()))
 	root.AddCommand(newServe(std), newDemo(std), newTest(std), newCheck(std), newReplay(std), newSchema(std), newVersion(std), newSale(std), newAdmin(std), newSimpay(std))
 	return root
+}
+
+// foldedHelp writes what help writes; on a terminal, lines for which it has no room are broken between words, and go on in their column.
+func foldedHelp(std streams, help func(*cobra.Command, []string)) func(*cobra.Command, []string) {
+	column := regexp.MustCompile(`^ +\S+( \S+)*  +`) // of flags and commands, before what is said of them
+	return func(cmd *cobra.Command, args []string) {
+		var text strings.Builder
+		cmd.SetOut(&text)
+		help(cmd, args)
+		cmd.SetOut(nil) // that of the root again
+		if !cmd.HasParent() {
+			cmd.SetOut(std.out)
+		}
+		p := newPaper(std.out)
+		for line := range strings.Lines(text.String()) {
+			p.hang("", strings.TrimSuffix(line, "\n"), strings.Repeat(" ", len(column.FindString(line))))
+		}
+	}
 }
 
 // flagError says what is wrong with a flag, in the words of people.

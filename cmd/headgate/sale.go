@@ -29,10 +29,13 @@ func newSale(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sale",
 		Short: "Look after flash sales: create, open, watch, repair",
-		Long: "Sale asks the admin listener of a running headgate serve. Everything that changes something needs a reason, which is kept\n" +
-			"with the name of the token. The token comes from HEADGATE_ADMIN_TOKEN or the file that HEADGATE_ADMIN_TOKEN_FILE names;\n" +
-			"without either, that which a headgate serve of this machine and user has generated is found by itself.\n" +
-			"Exit codes: 0 it is so, or done; 1 the answer is no: it was refused, does not hold, or could not be asked; 2 bad usage.",
+		Long: "Sale asks the admin listener of a running headgate serve. Everything that\n" +
+			"changes something needs a reason, which is kept with the name of the token.\n\n" +
+			"The token comes from HEADGATE_ADMIN_TOKEN or the file that\n" +
+			"HEADGATE_ADMIN_TOKEN_FILE names; without either, that which a headgate serve\n" +
+			"of this machine and user has generated is found by itself.\n\n" +
+			"Exit codes: 0 it is so, or done; 1 the answer is no: it was refused, does not\n" +
+			"hold, or could not be asked; 2 bad usage.",
 		Example: "  headgate sale create spring.yaml --reason 'the spring sale'\n  headgate sale preflight spring\n" +
 			"  headgate sale open spring --reason 'as planned'\n  headgate sale show spring",
 		Args: subcommand,
@@ -179,7 +182,7 @@ func (s *saleCall) print(answer any, text func(p page)) error {
 // order is a change: it needs a reason, and gets a name by which it can be repeated.
 func (s *saleCall) order() error {
 	if strings.TrimSpace(s.reason) == "" {
-		return usagef("--reason is missing: whoever reads what was done will ask why")
+		return usagef("--reason is missing: add --reason 'WHY'; whoever reads what was done will ask")
 	}
 	if s.id == "" {
 		s.id = saleadmin.NewOperationID()

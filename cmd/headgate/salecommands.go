@@ -45,8 +45,9 @@ func (s *saleCall) list() *cobra.Command {
 func (s *saleCall) create() *cobra.Command {
 	return s.changes(&cobra.Command{
 		Use: "create FILE", Short: "Create a sale from a file in YAML or JSON, as a draft", Args: arguments("FILE"),
-		Long: "Create reads a sale from a file (- for the standard input) and creates it as a draft; nothing is sold until it is opened.\n" +
-			"The same file again is fine. docs/sale-admin.md describes the fields.",
+		Long: "Create reads a sale from a file (- for the standard input) and creates it as a\n" +
+			"draft; nothing is sold until it is opened. The same file again is fine.\n" +
+			"docs/sale-admin.md describes the fields.",
 		Example: "  headgate sale create spring.yaml --reason 'the spring sale'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := s.order(); err != nil {
@@ -67,8 +68,9 @@ func (s *saleCall) create() *cobra.Command {
 func (s *saleCall) drop() *cobra.Command {
 	return s.changes(&cobra.Command{
 		Use: "drop SALE", Short: "Remove a sale that was never opened", Args: arguments("SALE"),
-		Long: "Drop removes a draft, with all of its skus, as if it had never been created; who wanted it and why is kept, and its id is free\n" +
-			"again. A sale of which a sku was ever opened stays in the books: drain and close it. It needs the role admin.",
+		Long: "Drop removes a draft, with all of its skus, as if it had never been created;\n" +
+			"who wanted it and why is kept, and its id is free again. A sale of which a sku\n" +
+			"was ever opened stays in the books: drain and close it. It needs the role admin.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := s.order(); err != nil {
 				return err
@@ -119,7 +121,7 @@ func pathless(file string, err error) error {
 
 func (s *saleCall) show() *cobra.Command {
 	return &cobra.Command{
-		Use: "show SALE", Short: "Show a sale: settings, counters of both stores, queues, alarms, operations", Args: arguments("SALE"),
+		Use: "show SALE", Short: "Show how a sale stands: counters, queues, alarms, what was done", Args: arguments("SALE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Sale, error) {
 				return showSale(ctx, c, args[0])
@@ -193,7 +195,7 @@ func (s *saleCall) units(verb, short, other string, give unitsCall) *cobra.Comma
 func (s *saleCall) rate() *cobra.Command {
 	const most, hint = 1_000_000, "write a whole number of reservations a second, 1 to 1000000"
 	return numbers(s.ofSKU(s.changes(&cobra.Command{
-		Use: "rate SALE RATE", Short: "Set how many reservations of each sku SQL is given in a second", Args: arguments("SALE", "RATE"),
+		Use: "rate SALE RATE", Short: "Set how many reservations a second SQL is given of each sku", Args: arguments("SALE", "RATE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rate, err := wholeNumber("RATE", args[1], hint, most)
 			if err != nil {
@@ -208,7 +210,7 @@ func (s *saleCall) rate() *cobra.Command {
 
 func (s *saleCall) story() *cobra.Command {
 	return &cobra.Command{
-		Use: "story SALE USER", Short: "Tell all that is known of a shopper: reservations, payments, refusals with their reasons", Args: arguments("SALE", "USER"),
+		Use: "story SALE USER", Short: "Tell what is known of a shopper, with the reason of each refusal", Args: arguments("SALE", "USER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Story, error) {
 				return c.Story(ctx, args[0], args[1])
@@ -262,7 +264,7 @@ func (s *saleCall) revive() *cobra.Command {
 
 func (s *saleCall) report() *cobra.Command {
 	return s.ofSKU(&cobra.Command{
-		Use: "report SALE", Short: "Say whether stock and SQL agree: the last reconciliation, and an audit now", Args: arguments("SALE"),
+		Use: "report SALE", Short: "Say whether stock and SQL agree, by an audit now", Args: arguments("SALE"),
 		Long: "Report exits with 1 if something does not hold.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := ask(cmd.Context(), s, func(ctx context.Context, c *saleadmin.Client) (*saleadmin.Report, error) {
@@ -297,9 +299,10 @@ func agrees(r *saleadmin.Report) bool {
 func (s *saleCall) match() *cobra.Command {
 	since := ""
 	cmd := s.changes(&cobra.Command{
-		Use: "match", Short: "Compare provider, payments and orders, and repair what has an answer", Args: noArguments,
-		Long: "Match takes what the provider has decided and nobody here has heard of, makes refunds that are owed, and reports what\n" +
-			"remains. It exits with 1 if something does.",
+		Use: "match", Short: "Compare payments with the provider, and repair what can be", Args: noArguments,
+		Long: "Match takes what the provider has decided and nobody here has heard of, makes\n" +
+			"refunds that are owed, and reports what remains. It exits with 1 if something\n" +
+			"does.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := s.order(); err != nil {
 				return err

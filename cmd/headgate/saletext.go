@@ -39,8 +39,8 @@ func (p page) list(l *saleadmin.List) {
 		rows = append(rows, []string{"  " + strings.TrimSuffix(closes+", "+skus+": "+cell(s.Title), ": ")})
 	}
 	p.table([]string{"SALE", "STATUS", "OPENS", "TOTAL", "HELD", "SOLD"}, rows)
-	p.line("")
 	if zone != "" {
+		p.line("")
 		p.line("times of %s", zone)
 	}
 	if l.Next != "" {
@@ -293,10 +293,10 @@ func (p page) plans(plans *saleadmin.Plans) {
 		k := &plans.Plans[i]
 		why := k.Why
 		if why == "" {
-			why = "nothing tells of a loss, there is no need"
+			why = "nothing tells of a loss, so there is no need"
 		}
 		p.line("%s: %s", k.SKU, cell(why))
-		p.line("  epoch %d → %d: %s decided first, %s dropped, %s of %s loaded, then %s followed", k.From, k.To,
+		p.line("  epoch %d → %d: first %s decided and %s dropped, then %s of %s loaded, and %s of the outbox sent after them", k.From, k.To,
 			plural(int(k.Jobs), "job"), plural(int(k.Dead), "dead letter"), plural(k.Entries, "reservation"), plural(k.Buyers, "buyer"), plural(int(k.SQL.Unsent), "row"))
 		p.line("  available %d → %d, held %d → %d, sold %d → %d", k.Stock.Available, k.SQL.Available, k.Stock.Held, k.SQL.Reserved, k.Stock.Sold, k.SQL.Sold)
 	}

@@ -93,8 +93,12 @@ func (e *Engine) canClose(ctx context.Context, key flashsale.Key) error {
 		return nil
 	}
 	what := s.underWay()
-	if s.sku.Settings.Status != flashsale.Draining {
-		what = "it is " + string(s.sku.Settings.Status) + "; drain it first"
+	switch status := s.sku.Settings.Status; status {
+	case flashsale.Draining:
+	case flashsale.Draft:
+		what = "it was never opened; drop the sale, or where another of its skus was opened, open this one, drain and close it"
+	default:
+		what = "it is " + string(status) + "; drain it first"
 	}
 	if what != "" {
 		return &flashsale.Error{Code: flashsale.CodeInvalidState, Message: key.String() + " cannot be closed now: " + what}

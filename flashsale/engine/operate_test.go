@@ -108,6 +108,27 @@ func TestSaleWideOperations(t *testing.T) {
 	}
 }
 
+// TestADraftHasNothingToEnd: who wants to drain or close one is told what can be done with it.
+func TestADraftHasNothingToEnd(t *testing.T) {
+	t.Parallel()
+	k := newKeep(t)
+	k.must(k.engine.CreateSale(t.Context(), &k.sale))
+	k.watch()
+	for id, c := range map[string]struct {
+		do   func(context.Context, Command) ([]flashsale.Operation, error)
+		want string
+	}{
+		"close": {k.engine.CloseSale, "it was never opened; drop the sale"},
+		"drain": {k.engine.DrainSale, "is draft, and cannot become draining: open it first, or drop the sale"},
+	} {
+		_, err := c.do(t.Context(), k.command(id))
+		wantCode(t, id, err, flashsale.CodeInvalidState)
+		if !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", id, err, c.want)
+		}
+	}
+}
+
 func TestStatusesInTheirOrder(t *testing.T) {
 	t.Parallel()
 	k := openKeep(t)

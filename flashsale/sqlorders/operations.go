@@ -151,7 +151,7 @@ func (t *tx) setStatus(sku *flashsale.SKUState, op *flashsale.Operation) error {
 		return errorf(flashsale.CodeInvalidState, "%s is %s already", op.Key, was)
 	}
 	if !was.CanBecome(op.Status) {
-		return errorf(flashsale.CodeInvalidState, "%s is %s, which %.40q cannot follow", op.Key, was, op.Status)
+		return errorf(flashsale.CodeInvalidState, "%s is %s, and cannot become %.40s: %s", op.Key, was, op.Status, wayOn(was))
 	}
 	if op.Status == flashsale.Closed {
 		if err := t.quiescent(sku); err != nil {
@@ -159,6 +159,19 @@ func (t *tx) setStatus(sku *flashsale.SKUState, op *flashsale.Operation) error {
 		}
 	}
 	return t.set(op, "status", string(op.Status))
+}
+
+// wayOn says what can be done with what has a status.
+func wayOn(was flashsale.Status) string {
+	switch was {
+	case flashsale.Draft:
+		return "open it first, or drop the sale"
+	case flashsale.Open, flashsale.Paused:
+		return "drain it first"
+	case flashsale.Draining:
+		return "what is drained can be closed alone"
+	}
+	return "that is its end"
 }
 
 // quiescent refuses to close what the Stock does not follow yet. That nothing waits in the Stock's queue is the caller's to know.
