@@ -40,7 +40,7 @@ func payPagesAt(provider *simpay.Provider, prefix, back string) http.Handler {
 // payView is what the page shows.
 type payView struct {
 	Lang, Amount, OrderID, Status, Back string
-	Chinese, Open                                 bool
+	Chinese, Open                       bool
 }
 
 // ServeHTTP shows where a payment stands, after doing to it what was asked.
