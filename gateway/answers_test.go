@@ -234,6 +234,7 @@ func play(t *testing.T, s script, size int) (first seen, second int32) {
 	if first.err != nil && s.want != "cut" {
 		t.Errorf("the answer broke off after %d with %v: %s", first.status, first.err, log)
 	}
+	g.answersWithin(patience)
 	if got := see(t, addr, "GET", "GET /2 HTTP/1.1\r\nHost: x\r\n\r\n"); got.summary() != "200" || got.body != "second" {
 		t.Errorf("the next client saw %.300s", got)
 	}

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/headgate-io/headgate/internal/testservers"
 )
 
 // fakeService accepts connections and hands each to serve.
@@ -44,16 +46,6 @@ func fakeService(t *testing.T, serve func(net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
-func unusedAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func TestFaultsOfTheService(t *testing.T) {
 	answer := func(text string) func(net.Conn) {
 		return func(conn net.Conn) {
@@ -69,8 +61,8 @@ func TestFaultsOfTheService(t *testing.T) {
 		status         int
 		code           string
 	}{
-		{"down", "http://" + unusedAddr(t), patience, 502, "upstream_unreachable"},
-		{"down, h2c", "h2c://" + unusedAddr(t), patience, 502, "upstream_unreachable"},
+		{"down", "http://" + testservers.UnusedAddr(t), patience, 502, "upstream_unreachable"},
+		{"down, h2c", "h2c://" + testservers.UnusedAddr(t), patience, 502, "upstream_unreachable"},
 		{"closes", fakeService(t, answer("")), patience, 502, "upstream_unreachable"},
 		{"says nothing", fakeService(t, silent), briefly, 504, "upstream_timeout"},
 		{"stops in the header", fakeService(t, func(conn net.Conn) {

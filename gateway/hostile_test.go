@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate-io/headgate/internal/testservers"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
@@ -248,7 +249,7 @@ func TestBriefErrors(t *testing.T) {
 		}
 	})
 	log := new(lockedBuffer)
-	g, addr := gatewayOf(t, Config{Upstreams: []string{service, "http://" + unusedAddr(t)}, Random: first, Ejection: Ejection{Consecutive: 1}, Logger: jsonLog(log)})
+	g, addr := gatewayOf(t, Config{Upstreams: []string{service, "http://" + testservers.UnusedAddr(t)}, Random: first, Ejection: Ejection{Consecutive: 1}, Logger: jsonLog(log)})
 	see(t, addr, "GET", plainGet)
 	until(t, "it is ejected", func() bool { return g.Stats().Upstreams[0].Ejected })
 	if why := g.Stats().Upstreams[0].Why; len(why) > 2*maxBrief || len(log.String()) > 4*maxBrief {
@@ -291,7 +292,7 @@ func TestFlappingLeavesNothing(t *testing.T) {
 		}
 	})
 	g, addr := gatewayOf(t, Config{
-		Upstreams: []string{fickle, over2, "http://" + unusedAddr(t)}, Adaptive: &Adaptive{Initial: 8}, ResponseTimeout: briefly, Stall: briefly,
+		Upstreams: []string{fickle, over2, "http://" + testservers.UnusedAddr(t)}, Adaptive: &Adaptive{Initial: 8}, ResponseTimeout: briefly, Stall: briefly,
 		Ejection: Ejection{For: 10 * time.Millisecond, Most: 20 * time.Millisecond},
 	})
 	requests := []string{plainGet, plainPost, plainPost[:len(plainPost)-2], getWith("/", "Connection: Upgrade\r\nUpgrade: websocket\r\n")}

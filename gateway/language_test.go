@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate-io/headgate/internal/testservers"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
 // The gateway's own answers are in the client's language, as denials are.
 func TestFaultsInTheClientsLanguage(t *testing.T) {
-	addr := served(t, Config{Upstream: "http://" + unusedAddr(t)}, ServerConfig{})
+	addr := served(t, Config{Upstream: "http://" + testservers.UnusedAddr(t)}, ServerConfig{})
 	for _, c := range []struct{ request, lang, title, detail string }{
 		{"GET / HTTP/1.1\r\nHost: x\r\nAccept-Language: zh-CN\r\n\r\n", "zh", "网关错误", "暂时无法连接到服务，请稍后再试。"},
 		{"GET / HTTP/1.1\r\nHost: x\r\nAccept-Language: fr\r\n\r\n", "en", "Bad Gateway", "The service cannot be reached. Please try again later."},
@@ -50,8 +51,8 @@ func TestFaultsForPeople(t *testing.T) {
 	silent := fakeService(t, func(conn net.Conn) { io.Copy(io.Discard, conn) })
 	switches := fakeService(t, func(conn net.Conn) { io.WriteString(conn, "HTTP/1.1 101 Oh\r\n\r\n") })
 	for _, c := range []struct{ name, upstream, style, fields, status, want string }{
-		{"unreachable", "http://" + unusedAddr(t), "", browser, "502", `<html lang="en">|We will be right back|Try again|id-&lt;1`},
-		{"unreachable, by name", "http://" + unusedAddr(t), httpverdict.StyleProblem, browser + "Accept-Language: zh-CN\r\n", "502", `<html lang="zh-Hans">|我们马上回来|重试`},
+		{"unreachable", "http://" + testservers.UnusedAddr(t), "", browser, "502", `<html lang="en">|We will be right back|Try again|id-&lt;1`},
+		{"unreachable, by name", "http://" + testservers.UnusedAddr(t), httpverdict.StyleProblem, browser + "Accept-Language: zh-CN\r\n", "502", `<html lang="zh-Hans">|我们马上回来|重试`},
 		{"no answer", silent, "", browser, "504", `<html lang="en">|That takes too long|before you send it again`},
 		{"no answer", silent, "", browser + "Accept-Language: zh\r\n", "504", `<html lang="zh-Hans">|响应时间过长|先确认是否已经生效`},
 		{"another protocol", switches, "", browser, "502", "We will be right back"},
@@ -64,7 +65,7 @@ func TestFaultsForPeople(t *testing.T) {
 			style := decider(func(*httpverdict.Request) *httpverdict.Verdict {
 				return &httpverdict.Verdict{ID: "id-<1", Binding: -1, Response: httpverdict.ResponseStyle{Style: c.style}}
 			})
-			addr := served(t, Config{Upstream: c.upstream, Decider: style, ResponseTimeout: briefly}, ServerConfig{})
+			addr := served(t, Config{Upstream: c.upstream, Decider: style, ResponseTimeout: map[bool]time.Duration{true: briefly, false: patience}[c.upstream == silent]}, ServerConfig{})
 			got := see(t, addr, "GET", getWith("/", c.fields))
 			for want := range strings.SplitSeq(c.want, "|") {
 				if !strings.Contains(got.body, want) {
@@ -85,7 +86,7 @@ func TestFaultsForPeople(t *testing.T) {
 
 // A request that finds no place is told so in the same way.
 func TestNoPlaceForPeople(t *testing.T) {
-	g, addr := gatewayOf(t, Config{Upstream: "http://" + unusedAddr(t), Adaptive: &Adaptive{Initial: 1, Least: 1, Most: 1}})
+	g, addr := gatewayOf(t, Config{Upstream: "http://" + testservers.UnusedAddr(t), Adaptive: &Adaptive{Initial: 1, Least: 1, Most: 1}})
 	at, _ := g.pool.pick(search{now: time.Now()})
 	defer at.leave()
 	got := see(t, addr, "GET", getWith("/", "Accept: text/html\r\n"))

@@ -320,7 +320,7 @@ func TestReservedBodiesThatFail(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate-io/headgate/internal/testservers"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
@@ -33,11 +34,12 @@ func TestSlowServiceIsNotAskedTwice(t *testing.T) {
 			}
 		}
 	})
-	addr := served(t, Config{Upstream: service, ResponseTimeout: briefly}, ServerConfig{})
+	g, addr := gatewayOf(t, Config{Upstream: service, ResponseTimeout: patience})
 	for i, want := range []string{"200", "504"} {
 		if got := see(t, addr, "GET", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); got.summary() != want {
 			t.Errorf("answer %d is %s, want %s", i, got.summary(), want)
 		}
+		g.answersWithin(briefly)
 	}
 	if n := requests.Load(); n != 2 {
 		t.Errorf("the service got %d requests, want 2", n)
@@ -317,7 +319,7 @@ func TestHeaderComesBeforeAChunk(t *testing.T) {
 		})
 		conn := dialGateway(t, served(t, Config{Upstream: service}, ServerConfig{}))
 		io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		conn.SetReadDeadline(time.Now().Add(patience / 4))
+		conn.SetReadDeadline(time.Now().Add(patience))
 		if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || res.StatusCode != 200 {
 			t.Errorf("after %q: %v %v", begun, res, err)
 		}
@@ -326,7 +328,7 @@ func TestHeaderComesBeforeAChunk(t *testing.T) {
 }
 
 func TestLongBodyIsRefusedBeforeItIsForwarded(t *testing.T) {
-	addr := served(t, Config{Upstream: "http://" + unusedAddr(t), MaxRequestBody: 10}, ServerConfig{})
+	addr := served(t, Config{Upstream: "http://" + testservers.UnusedAddr(t), MaxRequestBody: 10}, ServerConfig{})
 	conn := dialGateway(t, addr)
 	io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\n")
 	if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || res.StatusCode != 413 || !res.Close {

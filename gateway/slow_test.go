@@ -19,6 +19,12 @@ import (
 // briefly is the bound that a test runs into.
 const briefly = 100 * time.Millisecond
 
+// answersWithin changes the time in which the first upstream has to begin its answers, between two requests: where one is to take too long
+// and another is not, a machine that stands still for a moment must not mix them up.
+func (g *Gateway) answersWithin(d time.Duration) {
+	g.pool.all[0].lanes.first().ResponseHeaderTimeout = d
+}
+
 func TestSlowHeadersAreCut(t *testing.T) {
 	addr := served(t, Config{Upstream: "http://127.0.0.1:9"}, ServerConfig{HeaderTimeout: briefly})
 	for _, sent := range []string{"", "G", "PRI * HTTP/2.0", "GET / HTTP/1.1\r\nHost: x\r\nX: ", "GET / HTTP/1.1\r\n" + strings.Repeat("X: y\r\n", 20)} {
@@ -36,7 +42,8 @@ func TestSlowBodyIsCut(t *testing.T) {
 		_, err := io.Copy(io.Discard, r.Body)
 		cancelled <- err
 	})
-	addr := served(t, Config{Upstream: service, Stall: briefly}, ServerConfig{})
+	// A client must not be cut before its request has come to the service, which is looked for.
+	addr := served(t, Config{Upstream: service, Stall: 10 * briefly}, ServerConfig{})
 	for _, c := range []struct {
 		name, framing, first string
 	}{

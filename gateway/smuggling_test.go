@@ -69,6 +69,23 @@ func (s *smuggler) say(t *testing.T, text string) []*http.Response {
 	}
 }
 
+// statuses also returns what the answers are.
+func (s *smuggler) statuses(t *testing.T, text string) (answers []*http.Response, status []int) {
+	t.Helper()
+	answers = s.say(t, text)
+	for _, res := range answers {
+		status = append(status, res.StatusCode)
+	}
+	return answers, status
+}
+
+// cutShort tells whether answers are missing, or time was up, as it may be for a whole request too where the machine stands still for as
+// long as a gateway of these tests waits.
+func cutShort(got, want []int) bool {
+	n := len(got)
+	return n < len(want) && slices.Equal(got, want[:n]) || n > 0 && got[n-1] == http.StatusRequestTimeout && !slices.Contains(want, http.StatusRequestTimeout)
+}
+
 // check compares what was judged with what the service got: the same requests, in the same words, and nothing beside.
 func (s *smuggler) check(t *testing.T, want []string) []strictRequest {
 	t.Helper()
@@ -211,10 +228,10 @@ func TestSmuggling(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSmuggler(t)
-			answers := s.say(t, c.say)
-			var status []int
-			for _, res := range answers {
-				status = append(status, res.StatusCode)
+			answers, status := s.statuses(t, c.say)
+			for tries := 5; tries > 0 && cutShort(status, c.status); tries-- {
+				s = newSmuggler(t)
+				answers, status = s.statuses(t, c.say)
 			}
 			if !slices.Equal(status, c.status) {
 				t.Errorf("answers %d, want %d", status, c.status)

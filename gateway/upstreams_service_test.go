@@ -85,7 +85,7 @@ func TestBusyUpstreamIsEjectedBesideAnother(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
 	fine := upstreamServer(t, func(http.ResponseWriter, *http.Request) {})
-	g, addr := gatewayOf(t, Config{Upstreams: []string{busy, fine}, Random: first})
+	g, addr := gatewayOf(t, Config{Upstreams: []string{busy, fine}, Random: first, Ejection: Ejection{For: time.Hour, Most: time.Hour}})
 	for i := range 20 {
 		if got, want := see(t, addr, "GET", plainGet).summary(), map[bool]string{true: "503", false: "200"}[i < 5]; got != want {
 			t.Errorf("request %d: %s, want %s", i, got, want)
@@ -115,8 +115,9 @@ func TestHangingStreamIsAFailure(t *testing.T) {
 			}
 		}
 	})
-	g, addr := gatewayOf(t, Config{Upstream: "h2c://" + service, ResponseTimeout: briefly, Ejection: Ejection{Consecutive: 2}})
+	g, addr := gatewayOf(t, Config{Upstream: "h2c://" + service, Ejection: Ejection{Consecutive: 2, For: time.Hour, Most: time.Hour}})
 	for _, c := range []struct{ path, want string }{{"/hangs", "504"}, {"/", "200"}, {"/hangs", "504"}, {"/hangs", "504"}, {"/", "503"}} {
+		g.answersWithin(map[string]time.Duration{"/hangs": briefly, "/": patience}[c.path])
 		if got := see(t, addr, "GET", getWith(c.path, "")); got.summary() != c.want {
 			t.Errorf("%s: %s, want %s", c.path, got, c.want)
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate-io/headgate/internal/testservers"
 	"github.com/headgate-io/headgate/middleware/httpverdict"
 )
 
@@ -115,7 +116,7 @@ func TestFailingUpstreamIsEjectedAndComesBack(t *testing.T) {
 }
 
 func TestRefusingUpstreamIsEjectedAndComesBack(t *testing.T) {
-	addr := unusedAddr(t)
+	addr := testservers.UnusedAddr(t)
 	var changes lockedBuffer
 	g, front := gatewayOf(t, Config{Upstream: "http://" + addr, Ejection: soon, UpstreamChanged: func(upstream string, ejected bool, why string) {
 		fmt.Fprintln(&changes, upstream, ejected, why)
@@ -123,7 +124,7 @@ func TestRefusingUpstreamIsEjectedAndComesBack(t *testing.T) {
 	until(t, "it is ejected", func() bool { return see(t, front, "GET", plainGet).summary() == "503" })
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		t.Skipf("the address has been taken: %v", err)
+		t.Fatal(err)
 	}
 	service := http.Server{Handler: http.NotFoundHandler()}
 	go service.Serve(l)
@@ -147,8 +148,8 @@ func TestDialFailureMovesOn(t *testing.T) {
 		name  string
 		decks func(*testing.T) (dead string, cfg Config)
 	}{
-		{"refused", func(t *testing.T) (string, Config) { return "http://" + unusedAddr(t), Config{} }},
-		{"refused, h2c", func(t *testing.T) (string, Config) { return "h2c://" + unusedAddr(t), Config{} }},
+		{"refused", func(t *testing.T) (string, Config) { return "http://" + testservers.UnusedAddr(t), Config{} }},
+		{"refused, h2c", func(t *testing.T) (string, Config) { return "h2c://" + testservers.UnusedAddr(t), Config{} }},
 		{"no certificate that is trusted", func(t *testing.T) (string, Config) {
 			addr, _ := tlsServer(t, func(http.ResponseWriter, *http.Request) { t.Error("the service has it") })
 			return "https://" + addr, Config{}
@@ -157,7 +158,7 @@ func TestDialFailureMovesOn(t *testing.T) {
 			return "https" + fakeService(t, func(conn net.Conn) { io.WriteString(conn, "HTTP/1.0 400 Bad Request\r\n\r\n") })[len("http"):], Config{}
 		}},
 		{"a policy that has read the body", func(t *testing.T) (string, Config) {
-			return "http://" + unusedAddr(t), Config{Decider: decider(func(r *httpverdict.Request) *httpverdict.Verdict {
+			return "http://" + testservers.UnusedAddr(t), Config{Decider: decider(func(r *httpverdict.Request) *httpverdict.Verdict {
 				if body, err := r.Body.Peek(context.Background(), 3); err == nil {
 					t.Errorf("peeked %q", body)
 				}
@@ -220,7 +221,7 @@ func TestMoveGoesToAnother(t *testing.T) {
 			<-release
 		}
 	})
-	g, addr := gatewayOf(t, Config{Upstreams: []string{"http://" + unusedAddr(t), live}, Random: first, Ejection: Ejection{Off: true}})
+	g, addr := gatewayOf(t, Config{Upstreams: []string{"http://" + testservers.UnusedAddr(t), live}, Random: first, Ejection: Ejection{Off: true}})
 	for n := 1; n <= 3; n++ {
 		io.WriteString(dialGateway(t, addr), getWith("/hang", ""))
 		until(t, "it hangs", func() bool { return g.Stats().Upstreams[1].InFlight == n })
@@ -232,7 +233,7 @@ func TestMoveGoesToAnother(t *testing.T) {
 
 // Two upstreams that cannot be connected to are not tried in a circle.
 func TestAtMostOneMove(t *testing.T) {
-	g, addr := gatewayOf(t, Config{Upstreams: []string{"http://" + unusedAddr(t), "http://" + unusedAddr(t), "http://" + unusedAddr(t)}, Random: first})
+	g, addr := gatewayOf(t, Config{Upstreams: []string{"http://" + testservers.UnusedAddr(t), "http://" + testservers.UnusedAddr(t), "http://" + testservers.UnusedAddr(t)}, Random: first})
 	if s := see(t, addr, "POST", plainPost); s.summary() != "502" || !strings.Contains(s.body, "upstream_unreachable") {
 		t.Errorf("%s", s)
 	}

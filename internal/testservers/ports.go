@@ -37,6 +37,13 @@ func reservePort(tb TB) int {
 	return 0
 }
 
+// UnusedAddr returns an address of this machine at which nobody listens until the test ends, but who is given it. A port that the system
+// picks, and that is let go of, is soon another listener's.
+func UnusedAddr(tb TB) string {
+	tb.Helper()
+	return loopback(reservePort(tb))
+}
+
 func portFree(port int) bool {
 	l, err := net.Listen("tcp4", loopback(port))
 	if err != nil {
