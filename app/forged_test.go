@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestForgedTrailer: what the policy believes from trusted proxies only does not reach the service after the body either.
@@ -26,7 +25,7 @@ func TestForgedTrailer(t *testing.T) {
 		}
 		req.Close = true
 		req.Trailer = http.Header{"X-User-Id": {"admin"}, "X-Sum": {"42"}}
-		res, err := (&http.Client{Timeout: 20 * time.Second}).Do(req)
+		res, err := (&http.Client{Timeout: ample}).Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

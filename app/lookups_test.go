@@ -105,7 +105,7 @@ func TestLookupsInRedis(t *testing.T) {
 // awaitLookups waits until what is in Redis is found. Each try is of another user, of whom nothing is remembered.
 func awaitLookups(t *testing.T, g *Guard, redis *testservers.RedisServer) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
 	i := 0
 	err := testservers.Poll(ctx, func() error {
@@ -329,7 +329,7 @@ func TestReplacedPoliciesAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
 	if err := testservers.Poll(ctx, func() error {
 		runtime.GC()

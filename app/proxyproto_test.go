@@ -17,12 +17,12 @@ import (
 // connection was closed without one.
 func say(t *testing.T, url, before string) (int, string) {
 	t.Helper()
-	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
+	conn, err := (&net.Dialer{Timeout: ample}).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(ample)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := fmt.Fprintf(conn, "%sGET / HTTP/1.1\r\nHost: shop\r\nX-Forwarded-For: 192.0.2.77\r\nConnection: close\r\n\r\n", before); err != nil {

@@ -216,7 +216,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	var crowd sync.WaitGroup
 	for i := range workers {
 		crowd.Go(func() {
-			client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{}}
+			client := &http.Client{Timeout: ample, Transport: &http.Transport{}}
 			defer client.CloseIdleConnections()
 			for path := []string{"/", "/q"}[i%2]; ; {
 				select {
@@ -347,7 +347,7 @@ func TestReloadDone(t *testing.T) {
 	if status := <-slow; status != http.StatusOK {
 		t.Errorf("the request under way got %d", status)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(ample); ; {
 		status, _ := get(t, r.url)
 		if status == http.StatusOK {
 			break

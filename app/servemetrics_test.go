@@ -263,7 +263,7 @@ func TestAdminUnderSlowClients(t *testing.T) {
 		r.scrape(t)
 	}
 	for i, c := range conns {
-		if err := c.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		if err := c.SetReadDeadline(time.Now().Add(ample)); err != nil {
 			t.Fatal(err)
 		}
 		head, err := io.ReadAll(io.LimitReader(c, 12))

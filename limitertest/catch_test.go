@@ -55,7 +55,7 @@ func runMutant(t *testing.T, m mutant) string {
 	if len(m.parts) > 0 {
 		run += "/^(" + strings.Join(m.parts, "|") + ")$"
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+run, "-test.timeout=120s",
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+run, "-test.timeout=10m",
 		"-rapid.seed=20260101", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
 	cmd.Env = append(os.Environ(), mutantVariable+"="+m.name, limitertest.TracesVariable+"=40")
 	out, err := cmd.CombinedOutput()

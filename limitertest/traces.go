@@ -54,7 +54,7 @@ const (
 	// maxOps is how many steps a trace has at most.
 	maxOps = 30
 	// stuck is after what time a step that does not return ends the process, with the trace that led there.
-	stuck = 20 * time.Second
+	stuck = 2 * time.Minute
 )
 
 func (s *suite) trace(t *rapid.T, subject headgate.Timed, f family, number int) {

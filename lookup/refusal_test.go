@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/headgate-io/headgate/lookup"
@@ -130,7 +131,7 @@ func TestHTTPErrorsKeepSecrets(t *testing.T) {
 		if name == "no TLS" {
 			scheme = "https://"
 		}
-		_, found, err := newHTTP(t, lookup.HTTPConfig{}).Get(tc.ctx, scheme+user+"@"+tc.host+path+query, tc.field)
+		_, found, err := newHTTP(t, lookup.HTTPConfig{Timeout: 20 * time.Second}).Get(tc.ctx, scheme+user+"@"+tc.host+path+query, tc.field)
 		if found || err == nil || !strings.Contains(err.Error(), "lookup: GET "+scheme+tc.host+": ") {
 			t.Errorf("%s: %v, %v", name, found, err)
 			continue

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
@@ -81,14 +82,17 @@ func TestToldOnce(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			o := &told{}
-			s := openFake(t, &fakeClient{answers: c.answers}, Config{Observer: o, Timeout: 100 * time.Millisecond, ConnectTimeout: 100 * time.Millisecond})
-			_, _ = takeOne(s)
-			await(t, func() bool { return o.count() > 0 })
-			_ = s.Close() // after which nothing is under way
-			if fmt.Sprint(o.calls) != "["+c.want+"]" {
-				t.Errorf("told %q, want %q", o.calls, c.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				o := &told{}
+				s := openFake(t, &fakeClient{answers: c.answers}, Config{Observer: o, Timeout: 100 * time.Millisecond, ConnectTimeout: 100 * time.Millisecond})
+				_, _ = takeOne(s)
+				await(t, func() bool { return o.count() > 0 })
+				_ = s.Close() // after which nothing is under way
+				if fmt.Sprint(o.calls) != "["+c.want+"]" {
+					t.Errorf("told %q, want %q", o.calls, c.want)
+				}
+			})
+
 		})
 	}
 }
@@ -97,32 +101,35 @@ func TestToldOnce(t *testing.T) {
 // its answer, when it comes, is no news.
 func TestToldInTime(t *testing.T) {
 	t.Parallel()
-	const timeout = 100 * time.Millisecond
-	o := &told{}
-	f := &fakeClient{block: make(chan struct{}), entered: make(chan struct{}, 100)}
-	s := openFake(t, f, Config{Observer: o, MaxInFlight: 1, Timeout: timeout})
-	for i := range 3 {
-		start := time.Now()
-		if _, err := takeOne(s); headgate.CodeOf(err) == "" {
-			t.Fatalf("take %d has an answer", i)
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 100 * time.Millisecond
+		o := &told{}
+		f := &fakeClient{block: make(chan struct{}), entered: make(chan struct{}, 100)}
+		s := openFake(t, f, Config{Observer: o, MaxInFlight: 1, Timeout: timeout})
+		for i := range 3 {
+			start := time.Now()
+			if _, err := takeOne(s); headgate.CodeOf(err) == "" {
+				t.Fatalf("take %d has an answer", i)
+			}
+			await(t, func() bool { return o.count() > i })
+			if took := time.Since(start); took > timeout+time.Millisecond { // await looks each millisecond
+				t.Errorf("told of call %d after %s", i, took)
+			}
 		}
-		await(t, func() bool { return o.count() > i })
-		if took := time.Since(start); took > 20*timeout {
-			t.Errorf("told of call %d after %s", i, took)
+		close(f.block)
+		await(t, func() bool { return s.stuck.Load() == 0 })
+		_ = s.Close()
+		want := `["" take 1 "indeterminate" "" take 1 "indeterminate" "" take 1 "indeterminate"]`
+		if got := fmt.Sprint(o.calls); got != want {
+			t.Errorf("told %s, want %s", got, want)
 		}
-	}
-	close(f.block)
-	await(t, func() bool { return s.stuck.Load() == 0 })
-	_ = s.Close()
-	want := `["" take 1 "indeterminate" "" take 1 "indeterminate" "" take 1 "indeterminate"]`
-	if got := fmt.Sprint(o.calls); got != want {
-		t.Errorf("told %s, want %s", got, want)
-	}
-	for _, took := range o.took {
-		if took < timeout {
-			t.Errorf("told of a call that took %s, before the time-out", took)
+		for _, took := range o.took {
+			if took < timeout {
+				t.Errorf("told of a call that took %s, before the time-out", took)
+			}
 		}
-	}
+	})
+
 }
 
 // TestToldApart: of takes that go one by one the last tells, of the failure if one failed.
@@ -130,7 +137,7 @@ func TestToldApart(t *testing.T) {
 	t.Parallel()
 	o := &told{}
 	f := &fakeClient{block: make(chan struct{}), entered: make(chan struct{}, 100)}
-	s := openFake(t, f, Config{Observer: o, MaxInFlight: 1, Timeout: 10 * time.Second})
+	s := openFake(t, f, Config{Observer: o, MaxInFlight: 1})
 	var wg sync.WaitGroup
 	wg.Go(func() { _, _ = takeOne(s) })
 	<-f.entered
@@ -155,7 +162,7 @@ func TestClosingIsNoFailure(t *testing.T) {
 	t.Parallel()
 	o := &told{}
 	f := &fakeClient{block: make(chan struct{}), entered: make(chan struct{}, 100)}
-	s := openFake(t, f, Config{Observer: o, Timeout: 10 * time.Second})
+	s := openFake(t, f, Config{Observer: o})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -235,7 +242,7 @@ func TestBarred(t *testing.T) { // not parallel: it counts allocations
 func TestBarredInQueue(t *testing.T) {
 	t.Parallel()
 	f, b := &fakeClient{block: make(chan struct{}), entered: make(chan struct{}, 100)}, &switchable{}
-	s := openFake(t, f, Config{Breaker: b, MaxInFlight: 1, Timeout: 10 * time.Second})
+	s := openFake(t, f, Config{Breaker: b, MaxInFlight: 1})
 	results := make(chan error, 10)
 	ask := func() { _, err := takeOne(s); results <- err }
 	go ask()

@@ -33,7 +33,7 @@ func openGuarded(t *testing.T, cfg redisstore.Config) *guarded {
 	g := &guarded{}
 	g.breakers = resilience.NewBreakers(resilience.BreakersConfig{Probe: func(ctx context.Context, node string) error { return g.Probe(ctx, node) }})
 	t.Cleanup(func() { _ = g.breakers.Close() })
-	cfg.Breaker, cfg.Observer = g.breakers, g
+	cfg.Breaker, cfg.Observer, cfg.Timeout = g.breakers, g, hasty
 	g.Store = open(t, cfg)
 	return g
 }
@@ -52,11 +52,7 @@ func (g *guarded) knows(t *testing.T, node, old string) {
 	if err := g.Probe(ctx, old); !errors.Is(err, redisstore.ErrNotServing) {
 		t.Errorf("%s, which was the primary: %v", old, err)
 	}
-	for _, state := range g.breakers.States() {
-		if state.Open {
-			t.Errorf("%+v", state)
-		}
-	}
+	g.awaitLost(t, false)
 }
 
 // awaitLost waits until some node is open, or none, and returns how long it took.
@@ -109,7 +105,7 @@ func TestBreaker(t *testing.T) {
 		}
 		again := g.awaitLost(t, false)
 		t.Logf("%s: open after %s (%s), closed %s after the return", c.name, took.Round(time.Millisecond), states[0].Why, again.Round(time.Millisecond))
-		if took > 10*time.Second || again > 10*time.Second { // a second and half a one, where nobody else wants the processor
+		if took > recovery/2 || again > recovery/2 { // a second and half a one, where nobody else wants the processor
 			t.Errorf("%s: open after %s, closed after %s", c.name, took, again)
 		}
 		awaitWorks(t, g)
@@ -121,14 +117,17 @@ func (g *guarded) refuses(t *testing.T) {
 	t.Helper()
 	limit := headgate.MustParseLimit("token_bucket 100/s")
 	charges, d := []headgate.Charge{headgate.One("s", "k", limit)}, headgate.Decision{}
-	start := time.Now()
-	const n = 1000
-	for range n {
-		if err := g.Take(t.Context(), charges, &d); !errors.Is(err, redisstore.ErrBreakerOpen) || headgate.CodeOf(err) != headgate.CodeUnavailable {
-			t.Fatalf("while open: %v", err)
+	each := recovery
+	for range 20 { // the machine may stand still in some
+		start := time.Now()
+		const n = 50
+		for range n {
+			if err := g.Take(t.Context(), charges, &d); !errors.Is(err, redisstore.ErrBreakerOpen) || headgate.CodeOf(err) != headgate.CodeUnavailable {
+				t.Fatalf("while open: %v", err)
+			}
 		}
+		each = min(each, time.Since(start)/n)
 	}
-	each := time.Since(start) / n
 	t.Logf("a take took %s while open", each)
 	if each > time.Millisecond { // it is well below a microsecond, where nobody else wants the processor
 		t.Errorf("a take took %s while open", each)
@@ -144,14 +143,17 @@ func TestStall(t *testing.T) {
 		callers int
 		before  int64
 	}{{"one caller", 1, 100}, {"a load", 200, 5000}, {"the first calls", 200, 0}} {
-		for tries := 5; ; tries-- {
+		for tries := 20; ; tries-- {
 			g := openGuarded(t, redisstore.Config{Addrs: []string{srv.Addr()}})
 			awaitWorks(t, g)
+			h := watchHiccups()
 			took, l := stall(t, srv, g, c.callers, c.before)
+			kept := h.end()
 			opened := g.breakers.States()[0].Opened
 			t.Logf("%s: %d of %d takes failed in a stall of %s", c.name, l.failed.Load()+l.unsure.Load(), l.all.Load(), took.Round(time.Millisecond))
-			if took > 275*time.Millisecond && tries > 1 {
-				continue // the machine is busy: it was not such a stall
+			if (took > 275*time.Millisecond || opened != 0 && kept > 20*time.Millisecond) && tries > 1 {
+				t.Logf("this process was kept from running for %s", kept)
+				continue // the machine is busy: it was not such a stall, or not Redis's alone
 			}
 			if opened != 0 {
 				t.Errorf("%s: %+v", c.name, g.breakers.States())
@@ -159,6 +161,38 @@ func TestStall(t *testing.T) {
 			break
 		}
 	}
+}
+
+// hiccups notes for how long this process is kept from running, by others who want the processor.
+type hiccups struct {
+	stop chan struct{}
+	most chan time.Duration
+}
+
+func watchHiccups() *hiccups {
+	h := &hiccups{stop: make(chan struct{}), most: make(chan time.Duration, 1)}
+	go func() {
+		const every = 2 * time.Millisecond
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		var most time.Duration
+		for last := time.Now(); ; last = time.Now() {
+			select {
+			case <-tick.C:
+				most = max(most, time.Since(last)-every)
+			case <-h.stop:
+				h.most <- max(most, time.Since(last)-every)
+				return
+			}
+		}
+	}()
+	return h
+}
+
+// end returns the longest time.
+func (h *hiccups) end() time.Duration {
+	close(h.stop)
+	return <-h.most
 }
 
 // stall stops Redis for 250 ms under a load that begins so many decisions before, and returns how long it was in truth.

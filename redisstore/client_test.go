@@ -58,7 +58,7 @@ func TestOwnClient(t *testing.T) {
 func TestConnect(t *testing.T) {
 	t.Parallel()
 	srv := testservers.Redis(t, testservers.ACL("gate", "hunter2"))
-	cfg := redisstore.Config{Addrs: []string{srv.Addr()}, Username: "gate", Password: "hunter2", DB: 3}
+	cfg := redisstore.Config{Addrs: []string{srv.Addr()}, Username: "gate", Password: "hunter2", DB: 3, Timeout: time.Minute, ConnectTimeout: time.Minute}
 	client, err := redisstore.Connect(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +116,7 @@ func TestRefused(t *testing.T) {
 					t.Cleanup(func() { _ = conn.Close() })
 				}
 			}
+			c.cfg.Timeout, c.cfg.ConnectTimeout = time.Minute, time.Minute
 			client, err := redisstore.Connect(t.Context(), c.cfg)
 			if err == nil {
 				client.Close()
@@ -142,7 +143,7 @@ func withoutTLS(t *testing.T) string {
 			if err != nil {
 				return
 			}
-			_, _ = conn.Read(make([]byte, 64))
+			_, _ = conn.Read(make([]byte, 64<<10))
 			_, _ = conn.Write([]byte("-ERR unknown command\r\n"))
 			_ = conn.Close()
 		}
@@ -167,7 +168,7 @@ func TestACL(t *testing.T) {
 		t.Errorf("without a right: %v", err)
 	}
 	for _, cfg := range []redisstore.Config{{Username: "gate", Password: "hunter2"}, {Username: "nobody", Password: "hunter2"}} {
-		cfg.Addrs = []string{srv.Addr()}
+		cfg.Addrs, cfg.ConnectTimeout = []string{srv.Addr()}, time.Minute
 		_, err := redisstore.New(t.Context(), cfg)
 		if headgate.CodeOf(err) != headgate.CodeUnavailable || !strings.Contains(err.Error(), "password is wrong") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("wrong password: %v", err)
@@ -245,7 +246,7 @@ func TestNobodyThere(t *testing.T) {
 	if headgate.CodeOf(err) != headgate.CodeUnavailable || strings.Contains(fmt.Sprintf("%+v", err), "hunter2") {
 		t.Errorf("%v", err)
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 30*time.Second {
 		t.Errorf("it took %s", took)
 	}
 }
@@ -393,10 +394,11 @@ func TestExpiry(t *testing.T) {
 			slack += 450_000
 		}
 		for range 60 {
+			start := time.Now()
 			d := must(t, s, headgate.One(text, "k", headgate.MustParseLimit(text)))
 			ttl := do(t, srv, "PTTL", redisstore.KeyOf(s, text, "k")).(int64)
 			reset := d.Outcomes[0].ResetAfter.Milliseconds()
-			if ttl < reset+900 || ttl > reset+slack {
+			if ttl < reset+900-time.Since(start).Milliseconds() || ttl > reset+slack {
 				t.Fatalf("%s: idle in %d ms, gone in %d ms", text, reset, ttl)
 			}
 		}

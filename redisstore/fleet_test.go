@@ -36,17 +36,14 @@ func testBeat(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	const brief = 300 * time.Millisecond
 	for i, id := range []string{"a", "b", "c", "a"} {
-		ttl := time.Minute
-		if id == "c" {
-			ttl = brief
-		}
-		if live, notes := beat(t, s, id, ttl); live != min(i+1, 3) || len(notes) != 0 {
+		if live, notes := beat(t, s, id, redisstore.MaxInstanceTTL); live != min(i+1, 3) || len(notes) != 0 {
 			t.Errorf("beat %d: %d live, notes %q", i, live, notes)
 		}
 	}
+	beat(t, s, "c", brief)
 	start := time.Now()
 	awaitBeat(t, s, func(live int, _ map[string]string) bool { return live == 2 })
-	if took := time.Since(start); took > brief+2*time.Second {
+	if took := time.Since(start); took > brief+recovery/2 {
 		t.Errorf("one was taken for alive for %s", took)
 	}
 	if live, _ := beat(t, s, "c", time.Minute); live != 3 {
@@ -151,7 +148,7 @@ func TestHostileIDs(t *testing.T) {
 // TestFleetBounds: there are so many notes and no more; those that are there can be replaced and removed, which makes room.
 func TestFleetBounds(t *testing.T) {
 	t.Parallel()
-	s := open(t, redisstore.Config{Timeout: 5 * time.Second})
+	s := open(t, redisstore.Config{})
 	var wg sync.WaitGroup
 	for part := range 4 {
 		wg.Go(func() {
@@ -223,7 +220,7 @@ func TestFleetForeignNotes(t *testing.T) {
 	t.Parallel()
 	srv := shared.Get(t)
 	namespace := newNamespace()
-	s := open(t, redisstore.Config{Namespace: namespace, Timeout: 5 * time.Second})
+	s := open(t, redisstore.Config{Namespace: namespace})
 	value := strings.Repeat("v", redisstore.MaxNoteValue)
 	long := strings.Repeat("n", redisstore.MaxNoteName)
 	for name, value := range map[string]string{"ours": "v", long: value} {
@@ -261,8 +258,10 @@ func TestFleetFails(t *testing.T) {
 	t.Parallel()
 	srv, namespace := testservers.Redis(t), newNamespace()
 	seen := &spy{}
-	s := open(t, redisstore.Config{Addrs: []string{srv.Addr()}, Namespace: namespace, Observer: seen})
-	both := func(what string, code headgate.Code) {
+	s := open(t, redisstore.Config{Addrs: []string{srv.Addr()}, Namespace: namespace})
+	hurried := open(t, redisstore.Config{Addrs: []string{srv.Addr()}, Namespace: namespace, Observer: seen, Timeout: time.Second})
+	awaitWorks(t, hurried)
+	both := func(s *redisstore.Store, what string, code headgate.Code) {
 		t.Helper()
 		_, _, err := s.Beat(t.Context(), "i", time.Minute)
 		if headgate.CodeOf(err) != code {
@@ -272,22 +271,22 @@ func TestFleetFails(t *testing.T) {
 			t.Errorf("%s: note: %v", what, err)
 		}
 	}
-	both("well", "")
+	both(s, "well", "")
 	do(t, srv, "CONFIG", "SET", "maxmemory", "1")
-	both("out of memory", headgate.CodeUnavailable)
+	both(s, "out of memory", headgate.CodeUnavailable)
 	do(t, srv, "CONFIG", "SET", "maxmemory", "0")
 	keys := do(t, srv, "KEYS", namespace+"{*").([]any)
 	for _, key := range keys {
 		do(t, srv, "SET", key, "another program's")
-		both("foreign", headgate.CodeUnavailable)
+		both(s, "foreign", headgate.CodeUnavailable)
 		do(t, srv, "DEL", key)
 	}
-	both("well again", "")
+	both(s, "well again", "")
 	seen.take()
 	if err := srv.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	both("stopped", headgate.CodeIndeterminate)
+	both(hurried, "stopped", headgate.CodeIndeterminate)
 	if got := seen.take(); !slices.Equal(got, []string{srv.Addr()}) {
 		t.Errorf("failed calls of %q are told, want %s", got, srv.Addr())
 	}
@@ -298,5 +297,5 @@ func TestFleetFails(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	both("closed", headgate.CodeClosed)
+	both(s, "closed", headgate.CodeClosed)
 }

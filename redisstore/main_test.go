@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/headgate-io/headgate/internal/testservers"
 	"github.com/headgate-io/headgate/redisstore"
@@ -35,9 +36,16 @@ var namespaces atomic.Int64
 // newNamespace keeps tests on one server apart.
 func newNamespace() string { return "t" + strconv.FormatInt(namespaces.Add(1), 36) }
 
-// open returns a store for a test in a namespace of its own.
+// hasty is the time-out that a store has by default. A test that is not about time-outs has a patient one: a machine that has other things
+// to do for a moment makes no answer wrong.
+const hasty = 200 * time.Millisecond
+
+// open returns a store for a test in a namespace of its own, which is patient unless the Config says otherwise.
 func open(tb testing.TB, cfg redisstore.Config) *redisstore.Store {
 	tb.Helper()
+	if cfg.Timeout == 0 {
+		cfg.Timeout, cfg.ConnectTimeout = time.Minute, time.Minute
+	}
 	if cfg.Addrs == nil && cfg.Client == nil {
 		cfg.Addrs = []string{shared.Get(tb).Addr()}
 	}

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -67,7 +68,7 @@ func TestNodeNames(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	for want, cfg := range map[string]redisstore.Config{addr: {}, "": {Client: goRedis{client}}} {
 		seen := &spy{}
-		cfg.Observer, cfg.Breaker, cfg.Timeout = seen, seen, 5*time.Second
+		cfg.Observer, cfg.Breaker, cfg.Timeout = seen, seen, time.Minute
 		s := open(t, cfg)
 		everything(t, s)
 		if _, _, err := s.Beat(t.Context(), "i", time.Second); err != nil {
@@ -102,7 +103,8 @@ func isGone(err error) bool {
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	srv, primary := testservers.Redis(t), testservers.Redis(t)
-	s := open(t, redisstore.Config{Addrs: []string{srv.Addr()}})
+	s := open(t, redisstore.Config{Addrs: []string{srv.Addr()}, Timeout: time.Second})
+	awaitWorks(t, s)
 	probe := func() error { return s.Probe(t.Context(), srv.Addr()) }
 	must := func(err error) {
 		t.Helper()
@@ -132,7 +134,7 @@ func TestProbe(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.says) || (c.code != "" && headgate.CodeOf(err) != c.code) {
 				t.Errorf("%s, probe %d: %v", c.name, i, err)
 			}
-			if took := time.Since(start); took > time.Second {
+			if took := time.Since(start); took > 30*time.Second {
 				t.Errorf("%s, probe %d took %s", c.name, i, took)
 			}
 		}
@@ -158,7 +160,7 @@ func TestProbe(t *testing.T) {
 func TestProbesHang(t *testing.T) {
 	t.Parallel()
 	block := make(chan struct{})
-	s := open(t, redisstore.Config{Client: hanging{block}, Timeout: 5 * time.Millisecond})
+	s := open(t, redisstore.Config{Client: hanging{block}, Timeout: 50 * time.Millisecond})
 	var codes []headgate.Code
 	for range 10 {
 		codes = append(codes, headgate.CodeOf(s.Probe(t.Context(), "")))
@@ -234,13 +236,33 @@ func testClusterNodes(t *testing.T, cluster *testservers.RedisCluster) {
 	}
 }
 
-// testClusterBreaker: of a cluster only the node that has stopped is shut off, and it comes back.
+// testClusterBreaker: of a cluster only the node that has stopped is shut off, and it comes back. Where the machine has little time for it,
+// another one may seem to have stopped too, which is tried again.
 func testClusterBreaker(t *testing.T, cluster *testservers.RedisCluster) {
 	g := openGuarded(t, redisstore.Config{Addrs: cluster.Addrs(), Cluster: true})
 	awaitWorks(t, g)
 	l := startLoad(g, headgate.MustParseLimit("token_bucket 100/s"), 200, 1000)
 	defer l.end()
-	l.awaitMore(t, 5000)
+	for tries := 10; ; tries-- {
+		l.awaitMore(t, 5000)
+		h := watchHiccups()
+		wrong := g.stopOne(t, cluster, l)
+		if kept := h.end(); wrong == "" {
+			break
+		} else if kept < 20*time.Millisecond || tries == 1 {
+			t.Error(wrong)
+			break
+		}
+		t.Log(wrong)
+	}
+	if err := cluster.AwaitHealthy(recovery); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stopOne stops one node until it is shut off and lets it go on, and returns what is wrong with the states of all.
+func (g *guarded) stopOne(t *testing.T, cluster *testservers.RedisCluster, l *load) (wrong string) {
+	t.Helper()
 	ill, err := cluster.Owner(0)
 	if err != nil {
 		t.Fatal(err)
@@ -259,11 +281,9 @@ func testClusterBreaker(t *testing.T, cluster *testservers.RedisCluster) {
 	back := g.awaitLost(t, false)
 	for _, state := range states {
 		if state.Open != (state.Node == ill.Addr()) {
-			t.Errorf("with %s stopped: %+v", ill.Addr(), state)
+			wrong = fmt.Sprintf("with %s stopped: %+v", ill.Addr(), state)
 		}
 	}
 	t.Logf("open after %s, closed %s after the return", took.Round(time.Millisecond), back.Round(time.Millisecond))
-	if err := cluster.AwaitHealthy(recovery); err != nil {
-		t.Fatal(err)
-	}
+	return wrong
 }

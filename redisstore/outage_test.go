@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"sync"
 	"testing"
@@ -16,43 +17,62 @@ import (
 // made; and so does the store that is closed meanwhile.
 func TestPausedAlone(t *testing.T) {
 	srv := testservers.Redis(t)
-	limit := headgate.MustParseLimit("token_bucket 1000/s")
 	for _, cut := range []bool{false, true} {
-		s := open(t, redisstore.Config{Addrs: []string{srv.Addr()}, MaxInFlight: 1})
-		awaitWorks(t, s)
-		busy := startLoad(s, limit, 20, 5) // the client reads in the background from now on, and sees the connection end
-		busy.awaitMore(t, 500)
-		busy.end()
-		if cut {
-			do(t, srv, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-			do(t, srv, "PING") // after which it is done
+		late := leaveAlone(t, srv, cut)
+		for tries := 5; tries > 0 && len(late) > 0; tries-- {
+			t.Logf("cut %v: %q", cut, late) // one may be late where others want the processor, but not the same one each time
+			again := leaveAlone(t, srv, cut)
+			maps.DeleteFunc(late, func(what string, _ time.Duration) bool { return again[what] == 0 })
 		}
-		if err := srv.Pause(); err != nil {
-			t.Fatal(err)
-		}
-		for i := range 5 {
-			start := time.Now()
-			_, err := headgate.Take(t.Context(), s, headgate.One("s", "k", limit))
-			if took := time.Since(start); err == nil || took > 500*time.Millisecond {
-				t.Errorf("cut %v, call %d: %v after %s", cut, i, err, took)
-			}
-		}
-		var wg sync.WaitGroup
-		for i := range 50 {
-			wg.Go(func() { _, _ = headgate.Take(context.Background(), s, headgate.One("s", strconv.Itoa(i), limit)) })
-		}
-		start := time.Now()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("closing took %s", took)
-		}
-		wg.Wait()
-		if err := srv.Resume(); err != nil {
-			t.Fatal(err)
+		for what, took := range late {
+			t.Errorf("cut %v: %s took %s, and too long each time", cut, what, took)
 		}
 	}
+}
+
+// leaveAlone asks a Redis that is stopped and closes the store, and returns what took too long.
+func leaveAlone(t *testing.T, srv *testservers.RedisServer, cut bool) (late map[string]time.Duration) {
+	t.Helper()
+	limit := headgate.MustParseLimit("token_bucket 1000/s")
+	s := open(t, redisstore.Config{Addrs: []string{srv.Addr()}, MaxInFlight: 1, Timeout: hasty})
+	awaitWorks(t, s)
+	busy := startLoad(s, limit, 20, 5) // the client reads in the background from now on, and sees the connection end
+	busy.awaitMore(t, 500)
+	busy.end()
+	if cut {
+		do(t, srv, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+		do(t, srv, "PING") // after which it is done
+	}
+	if err := srv.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	late = map[string]time.Duration{}
+	for i := range 5 {
+		start := time.Now()
+		_, err := headgate.Take(t.Context(), s, headgate.One("s", "k", limit))
+		if err == nil {
+			t.Errorf("cut %v, call %d: a Redis that is stopped answers", cut, i)
+		}
+		if took := time.Since(start); took > 500*time.Millisecond {
+			late["call "+strconv.Itoa(i)] = took
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() { _, _ = headgate.Take(context.Background(), s, headgate.One("s", strconv.Itoa(i), limit)) })
+	}
+	start := time.Now()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		late["closing"] = took
+	}
+	wg.Wait()
+	if err := srv.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	return late
 }
 
 // TestForeignHolders: sets of another type, where there is no state, are as if never seen and fail nobody else's take.

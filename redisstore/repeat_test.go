@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
@@ -46,53 +47,56 @@ func takeKey(s *Store, key string) error {
 // never touch the requests of callers that have long had their answer.
 func TestMovingKeys(t *testing.T) {
 	t.Parallel()
-	m := &movingClient{moving: true}
-	s, err := New(t.Context(), Config{Client: m, MaxInFlight: 1, Timeout: 20 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	results := make(chan error, 10)
-	start := func(key string) { go func() { results <- takeKey(s, key) }() }
-	start("moving alone")
-	await(t, func() bool { return s.stuck.Load() == 1 })
-	m.block, m.entered = make(chan struct{}), make(chan struct{}, 10000)
-	start("first")
-	<-m.entered
-	for _, key := range []string{"moving in a batch", "b", "c"} {
-		start(key)
-	}
-	await(t, func() bool { return s.queued.Load() == 3 })
-	close(m.block)
-	for range 3 {
-		if err := <-results; err != nil {
-			t.Error(err)
-		}
-	}
-	await(t, func() bool { return s.stuck.Load() == 2 })
-	began := time.Now()
-	for range 500 { // these use the ops of b and c again
-		if err := takeKey(s, "d"); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		m := &movingClient{moving: true}
+		s, err := New(t.Context(), Config{Client: m, MaxInFlight: 1, Timeout: 20 * time.Second})
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("500 takes beside two that wait took %s", took)
-	}
-	m.arrive()
-	for range 2 {
-		if err := <-results; err != nil {
-			t.Error("once its key has moved:", err)
+		t.Cleanup(func() { _ = s.Close() })
+		results := make(chan error, 10)
+		start := func(key string) { go func() { results <- takeKey(s, key) }() }
+		start("moving alone")
+		await(t, func() bool { return s.stuck.Load() == 1 })
+		m.block, m.entered = make(chan struct{}), make(chan struct{}, 10000)
+		start("first")
+		<-m.entered
+		for _, key := range []string{"moving in a batch", "b", "c"} {
+			start(key)
 		}
-	}
-	await(t, func() bool { return s.stuck.Load() == 0 })
+		await(t, func() bool { return s.queued.Load() == 3 })
+		close(m.block)
+		for range 3 {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+		await(t, func() bool { return s.stuck.Load() == 2 })
+		began := time.Now()
+		for range 500 { // these use the ops of b and c again
+			if err := takeKey(s, "d"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("500 takes beside two that wait took %s", took)
+		}
+		m.arrive()
+		for range 2 {
+			if err := <-results; err != nil {
+				t.Error("once its key has moved:", err)
+			}
+		}
+		await(t, func() bool { return s.stuck.Load() == 0 })
+	})
+
 }
 
 // TestApartLeavesAnswered: an op that has its answer is another's, and is no longer part of the batch.
 func TestApartLeavesAnswered(t *testing.T) {
 	t.Parallel()
 	m := &movingClient{moving: true}
-	s, err := New(t.Context(), Config{Client: m})
+	s, err := New(t.Context(), Config{Client: m, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +142,7 @@ func TestShortReplies(t *testing.T) {
 	slots := headgate.One("s", "k", headgate.MustParseLimit("concurrency 3 ttl=1s"))
 	slots.Holder = "h"
 	for n := range len(full) {
-		s, err := New(t.Context(), Config{Client: shortClient(full[:n])})
+		s, err := New(t.Context(), Config{Client: shortClient(full[:n]), Timeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	srv := testservers.Redis(t)
-	s, err := New(t.Context(), Config{Addrs: []string{srv.Addr()}})
+	s, err := New(t.Context(), Config{Addrs: []string{srv.Addr()}, Timeout: time.Minute, ConnectTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,9 @@ package resilience_test
 
 import (
 	"errors"
+	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,7 +19,7 @@ func TestShared(t *testing.T) {
 	srv := testservers.Redis(t, testservers.AppendOnly())
 	var both [2]*Shared
 	for i := range both {
-		s, err := OpenShared(t.Context(), srv.URL())
+		s, err := OpenShared(t.Context(), srv.URL()+"?timeout=10s") // a machine that is busy for a moment fails no call
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,21 +49,35 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// admitted asks both at once, until each has been denied for 100 ms.
+// admitted asks both at once, until each has been denied 300 times, over 300 ms at least, since one of them has been admitted: what the other
+// has charged ahead and what is on its way is there by then. It is counted in looks, so that no time counts in which the machine stood still.
 func admitted(t *testing.T, both [2]*Shared, key string) (n [2]int) {
 	t.Helper()
 	limit := headgate.MustParseLimit("fixed_window 100/36500d")
+	var sum atomic.Int64
+	var denied [2]atomic.Int64
 	var all sync.WaitGroup
 	for i, s := range both {
 		all.Go(func() {
-			for last := time.Now(); time.Since(last) < 100*time.Millisecond; {
+			look := time.NewTicker(time.Millisecond)
+			defer look.Stop()
+			for before := int64(0); denied[0].Load() < 300 || denied[1].Load() < 300; {
 				switch ok, err := headgate.Allow(t.Context(), s, limit, key); {
 				case err != nil:
 					t.Error(err)
+					denied[i].Store(math.MaxInt32)
 					return
 				case ok:
 					n[i]++
-					last = time.Now()
+					sum.Add(1)
+					denied[0].Store(0)
+					denied[1].Store(0)
+				case before != sum.Load():
+					before = sum.Load()
+					denied[i].Store(0)
+				default:
+					denied[i].Add(1)
+					<-look.C
 				}
 			}
 		})

@@ -79,7 +79,7 @@ func checkFaults(t *testing.T, c *demo.FaultSummary) {
 // redisOf waits for a Redis below a folder and returns the number of its process.
 func redisOf(t *testing.T, folder string) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	pid := 0
 	err := testservers.Poll(ctx, func() error {
@@ -121,7 +121,7 @@ func TestDemoEndsItsRedis(t *testing.T) {
 			if err := cmd.Wait(); (err == nil) != (end == os.Interrupt) {
 				t.Errorf("it ended with %v", err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			err := testservers.Poll(ctx, func() error {
 				text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

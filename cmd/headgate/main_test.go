@@ -58,7 +58,7 @@ type outcome struct {
 
 func runBinary(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := command(ctx, env, args...)
 	var stdout, stderr bytes.Buffer
@@ -288,7 +288,7 @@ func TestFirstSignalEnds(t *testing.T) {
 			go func() { ended <- cmd.Wait() }()
 			select {
 			case <-ended:
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Error("the first SIGTERM did not end it")
 			}
 		})

@@ -58,7 +58,7 @@ func TestTwoGatesBeforeNginx(t *testing.T) {
 	}
 	load.Wait()
 	// nginx writes its log after the answer. More than the limit would stay wrong, and the time would run out.
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := testservers.Poll(ctx, func() error {
 		log, err := os.ReadFile(filepath.Join(service.Dir(), "access.log"))
@@ -77,7 +77,7 @@ func TestTwoGatesBeforeNginx(t *testing.T) {
 // tool runs a program that install-test-deps.sh installs.
 func tool(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, testservers.Need(t, name), args...).Output()
 	if err != nil {

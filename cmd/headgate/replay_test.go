@@ -107,7 +107,7 @@ func TestReplayPageTakesNoOthersPlace(t *testing.T) {
 // TestReplayOfAPipe: standard input is read as it comes, and a signal ends the replay with what there is.
 func TestReplayOfAPipe(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := command(ctx, nil, "replay", "--policy", "replay.yaml", "--json", "--window", "0s", "--log", "-")
 	in, err := cmd.StdinPipe()

@@ -62,7 +62,7 @@ func line(t *testing.T, s *Server, command string, n int) string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	fmt.Fprintf(conn, "AUTH %s\r\n%s\r\n", s.password, command)
 	in := bufio.NewReader(conn)
 	var line string

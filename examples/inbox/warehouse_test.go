@@ -25,8 +25,8 @@ func startServer(t *testing.T) string {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the server is not ready after 10 s")
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("the server is not ready after a minute")
 	}
 	return s.ClientURL()
 }

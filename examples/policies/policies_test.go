@@ -101,7 +101,7 @@ func TestInMemory(t *testing.T) {
 func TestOnRedis(t *testing.T) {
 	t.Parallel()
 	// A busy machine is no reason to fail: nothing here is about time-outs.
-	store, err := redisstore.New(t.Context(), redisstore.Config{Addrs: []string{testservers.Redis(t).Addr()}, Timeout: 10 * time.Second})
+	store, err := redisstore.New(t.Context(), redisstore.Config{Addrs: []string{testservers.Redis(t).Addr()}, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

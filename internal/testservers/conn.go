@@ -18,7 +18,7 @@ type RedisError string
 func (e RedisError) Error() string { return string(e) }
 
 // commandTimeout bounds one raw command: a paused server must not hang the test.
-const commandTimeout = 10 * time.Second
+const commandTimeout = time.Minute
 
 // conn speaks the Redis protocol (version 2), one command at a time. The servers' clients under test have their own; this
 // one shares no code with them.

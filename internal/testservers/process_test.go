@@ -96,7 +96,7 @@ func TestReservedPortsDiffer(t *testing.T) {
 func TestNginx(t *testing.T) {
 	t.Parallel()
 	n := Nginx(t, `server { listen 127.0.0.1:${PORT}; location / { return 200 "from ${DIR}"; } }`)
-	out, err := exec.Command("curl", "-s", "--max-time", "5", n.URL()+"/x").Output()
+	out, err := exec.Command("curl", "-s", "--max-time", "60", n.URL()+"/x").Output()
 	if err != nil || string(out) != "from "+n.Dir() {
 		t.Fatalf("got %q, %v", out, err)
 	}
@@ -117,4 +117,4 @@ func TestNginxWithABadConfigurationSaysWhy(t *testing.T) {
 }
 
 // failoverTime is far more than a failover needs.
-const failoverTime = 30 * time.Second
+const failoverTime = 2 * time.Minute

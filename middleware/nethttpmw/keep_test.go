@@ -16,7 +16,7 @@ import (
 	"github.com/headgate-io/headgate/middleware/stale"
 )
 
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // staling is a policy whose answers are for everybody; it denies what asks for it.
 func staling(r *httpverdict.Request) *httpverdict.Verdict {

@@ -107,7 +107,11 @@ func TestFault(t *testing.T) {
 	if !ok {
 		t.Skip(faultVariable + " names no fault: this test is a part of TestCatches")
 	}
-	Run(t, Config{Within: time.Second, slack: time.Second, New: func(testing.TB) Place {
+	slack := time.Second
+	if fault == "" { // a busy machine is no fault
+		slack = time.Minute
+	}
+	Run(t, Config{Within: time.Second, slack: slack, New: func(testing.TB) Place {
 		c := &cell{fault: fault}
 		return Place{
 			Source: c,
@@ -130,7 +134,7 @@ func TestCatches(t *testing.T) {
 			if part != "" {
 				run += "/^" + part + "$"
 			}
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+run, "-test.timeout=60s")
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+run, "-test.timeout=10m")
 			cmd.Env = append(os.Environ(), faultVariable+"="+fault)
 			out, err := cmd.CombinedOutput()
 			if failed := new(exec.ExitError); err != nil && !errors.As(err, &failed) {
