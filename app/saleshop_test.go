@@ -31,7 +31,7 @@ const (
 	saleToken  = "the token of the admin listener"
 	paySecret  = "what the payment service signs with"
 	saleKeys   = "k1:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=" // 0123456789abcdef, twice
-	saleWithin = 20 * time.Second
+	saleWithin = 2 * time.Minute
 )
 
 // shop is a service that sells.

@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -43,18 +42,7 @@ func (g *gateProcess) find() {
 	if g.policy, err = filepath.Abs(filepath.Join("..", PolicyName)); err != nil {
 		g.t.Fatal(err)
 	}
-	g.listen, g.admin = g.freeAddress(), g.freeAddress()
-}
-
-// freeAddress is one that nobody listens on now.
-func (g *gateProcess) freeAddress() string {
-	g.t.Helper()
-	l, err := new(net.ListenConfig).Listen(g.t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	g.listen, g.admin = testservers.UnusedAddr(g.t), testservers.UnusedAddr(g.t)
 }
 
 // start starts it and waits until it is ready.
@@ -83,7 +71,7 @@ func (g *gateProcess) ready(ctx context.Context) error {
 	}
 	req.Header.Set("Authorization", "Bearer "+adminSecret)
 	req.Close = true
-	res, err := (&http.Client{Timeout: 5 * time.Second}).Do(req)
+	res, err := (&http.Client{Timeout: time.Minute}).Do(req)
 	if err != nil {
 		return err
 	}

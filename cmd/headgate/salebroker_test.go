@@ -17,6 +17,7 @@ import (
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/kafkarelay"
+	"github.com/headgate-io/headgate/internal/testservers"
 )
 
 // saleBroker is a real broker in the process of the test, at the same address with the same data after each start.
@@ -47,7 +48,7 @@ func portOf(t *testing.T, address string) int {
 
 func natsBroker(t *testing.T) *saleBroker {
 	t.Helper()
-	at := freeAddress(t)
+	at := testservers.UnusedAddr(t)
 	options := server.Options{Host: "127.0.0.1", Port: portOf(t, at), JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true}
 	var running *server.Server
 	b := &saleBroker{relay: "nats://" + at, within: true}
@@ -57,8 +58,8 @@ func natsBroker(t *testing.T) *saleBroker {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Start(); !s.ReadyForConnections(20 * time.Second) {
-			t.Fatal("the server is not ready after 20 s")
+		if s.Start(); !s.ReadyForConnections(time.Minute) {
+			t.Fatal("the server does not get ready")
 		}
 		running = s
 	}
@@ -69,12 +70,12 @@ func natsBroker(t *testing.T) *saleBroker {
 		}
 	}
 	b.read = func() (all []told) {
-		conn, err := nats.Connect("nats://" + at)
+		conn, err := nats.Connect("nats://"+at, nats.Timeout(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		js, err := conn.JetStream()
+		js, err := conn.JetStream(nats.MaxWait(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +96,7 @@ func natsBroker(t *testing.T) *saleBroker {
 
 func kafkaBroker(t *testing.T) *saleBroker {
 	t.Helper()
-	at, dir := freeAddress(t), filepath.Join(t.TempDir(), "data")
+	at, dir := testservers.UnusedAddr(t), filepath.Join(t.TempDir(), "data")
 	b := &saleBroker{relay: "kafka://" + at + "/headgate.sale"}
 	var running *kfake.Cluster
 	b.start = func() {

@@ -31,17 +31,17 @@ func TestSaleExample(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllSubmatch(text, -1) {
 		script += string(block[1])
 	}
-	listen, admin := freeAddress(t), freeAddress(t)
+	listen, admin := testservers.UnusedAddr(t), testservers.UnusedAddr(t)
 	for old, now := range map[string]string{
 		"go build -o headgate ./cmd/headgate\n": "", "./headgate ": binary + " ", "127.0.0.1:8080": listen, "127.0.0.1:9090": admin,
 		"--sale-device device &\n": "--sale-device device &\ntrap 'kill $!' EXIT\nuntil curl -sf http://" + admin + "/readyz; do :; done\n",
 		" examples/":               " " + root + "/examples/",
-		"-m 2 2>&-":                "-m 0.2 2>&- || true",
-		"shop /spring/orders\n":    "until shop /spring/orders | tee orders.json | grep -q confirmed; do sleep 0.1; done; cat orders.json\n",
+		"shop /spring/skus/mug/reservations/$rid/events -N -m 2 2>&-": "until shop /spring/skus/mug/reservations/$rid/events -N -m 1 2>&- | tee events | grep -q 'event: reserved'; do :; done; cat events",
+		"shop /spring/orders\n": "until shop /spring/orders | tee orders.json | grep -q confirmed; do sleep 0.1; done; cat orders.json\n",
 	} {
 		script = strings.ReplaceAll(script, old, now)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, shell, "-c", script)
 	cmd.Dir = t.TempDir()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -63,11 +62,11 @@ func newSaleFleet(t *testing.T, n int, env []string, args ...string) *saleFleet 
 	if err := os.WriteFile(policy, []byte(salePolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	t.Cleanup(cancel)
 	f := &saleFleet{t: t, ctx: ctx, env: append([]string{"HEADGATE_ADMIN_TOKEN=" + saleSecret, saleTokens, "HEADGATE_PAY_SECRET=" + salePayments}, env...)}
 	for i := range n {
-		listen, admin := freeAddress(t), freeAddress(t)
+		listen, admin := testservers.UnusedAddr(t), testservers.UnusedAddr(t)
 		log, err := os.Create(filepath.Join(dir, fmt.Sprintf("log%d", i)))
 		if err != nil {
 			t.Fatal(err)
@@ -80,17 +79,6 @@ func newSaleFleet(t *testing.T, n int, env []string, args ...string) *saleFleet 
 		t.Cleanup(one.end)
 	}
 	return f
-}
-
-// freeAddress is one that nobody listens on now.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // run starts all that do not run.
@@ -230,7 +218,7 @@ type said struct {
 }
 
 func (f *saleFleet) send(ctx context.Context, method, url, user, body string) (*said, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
@@ -325,7 +313,7 @@ func (f *saleFleet) judge(crowd []*shopper, units int) {
 // startSimpay starts the payment service in a process of its own, and returns the address of its API.
 func (f *saleFleet) startSimpay(webhook string, args ...string) string {
 	f.t.Helper()
-	listen := freeAddress(f.t)
+	listen := testservers.UnusedAddr(f.t)
 	cmd := command(context.Background(), []string{"HEADGATE_PAY_SECRET=" + salePayments}, append([]string{"simpay", "--listen", listen, "--webhook", webhook}, args...)...)
 	var log bytes.Buffer
 	cmd.Stderr = &log

@@ -62,7 +62,7 @@ func listen(t testing.TB, h http.Handler) *httptest.Server {
 
 func connect(t testing.TB, c *clock, url string, more func(*Config)) *Client {
 	t.Helper()
-	cfg := Config{URL: url + "/v1", Secrets: [][]byte{secret}, Now: c.now}
+	cfg := Config{URL: url + "/v1", Secrets: [][]byte{secret}, Now: c.now, Timeout: time.Minute}
 	if more != nil {
 		more(&cfg)
 	}

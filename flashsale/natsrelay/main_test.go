@@ -3,11 +3,14 @@ package natsrelay_test
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/natsrelay"
+	"github.com/headgate-io/headgate/internal/testservers"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,6 +22,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server/ats.init.0.func1"))
 }
 
+// patience is how long anything may take: the machine may stand still for a while.
+const patience = time.Minute
+
 // broker is a real server of JetStream in this process, with its files in a folder of the test.
 type broker struct {
 	t       *testing.T
@@ -28,8 +34,13 @@ type broker struct {
 
 func startBroker(t *testing.T, change func(o *server.Options)) *broker {
 	t.Helper()
+	_, text, _ := strings.Cut(testservers.UnusedAddr(t), ":")
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := &broker{t: t, options: server.Options{
-		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
+		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
 	}}
 	if change != nil {
 		change(&b.options)
@@ -47,10 +58,9 @@ func (b *broker) start() {
 		b.t.Fatal(err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
-		b.t.Fatal("the server is not ready after 10 s")
+	if !s.ReadyForConnections(patience) {
+		b.t.Fatal("the server does not get ready")
 	}
-	b.options.Port = options.Port // a second start is found where the first was
 	b.running = s
 }
 
@@ -64,12 +74,12 @@ func (b *broker) url() string { return fmt.Sprintf("nats://127.0.0.1:%d", b.opti
 // jetStream returns a client that is not the relay's.
 func (b *broker) jetStream() jetstream.JetStream {
 	b.t.Helper()
-	conn, err := nats.Connect(b.url())
+	conn, err := nats.Connect(b.url(), nats.Timeout(patience))
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -96,7 +106,10 @@ func (b *broker) stored(stream string) []*jetstream.RawStreamMsg {
 
 func openRelay(t *testing.T, url string, cfg natsrelay.Config) *natsrelay.Relay {
 	t.Helper()
-	r, err := natsrelay.Open(url, cfg, nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0))
+	if cfg.Timeout == 0 {
+		cfg.Timeout = patience
+	}
+	r, err := natsrelay.Open(url, cfg, nats.Timeout(patience), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +149,7 @@ func wantCode(t *testing.T, err error, code flashsale.Code) {
 // eventually repeats f until it gives no error.
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -147,7 +160,7 @@ func eventually(t *testing.T, f func() error) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("after 20 s: %v", err)
+			t.Fatalf("after %s: %v", 2*patience, err)
 		case <-tick.C:
 		}
 	}

@@ -103,15 +103,19 @@ func TestPublishTwiceIsOneMessage(t *testing.T) {
 func TestServerGoesAndComesBack(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t, nil)
-	r := checked(t, b.url(), natsrelay.Config{Timeout: 2 * time.Second})
-	publish := func(rid string) error { return r.Publish(t.Context(), []flashsale.Event{event(rid, 1)}) }
-	if err := publish("before"); err != nil {
+	r := checked(t, b.url(), natsrelay.Config{})
+	publish := func(rid string, within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		return r.Publish(ctx, []flashsale.Event{event(rid, 1)})
+	}
+	if err := publish("before", patience); err != nil {
 		t.Fatal(err)
 	}
 	b.stop()
-	wantCode(t, publish("during"), flashsale.CodeUnavailable)
+	wantCode(t, publish("during", 2*time.Second), flashsale.CodeUnavailable)
 	b.start()
-	eventually(t, func() error { return publish("during") })
+	eventually(t, func() error { return publish("during", 10*time.Second) })
 	if got := b.stored(stream); len(got) != 2 || got[0].Header.Get("Nats-Msg-Id") != "before:1" || got[1].Header.Get("Nats-Msg-Id") != "during:1" {
 		t.Fatalf("got %v", got)
 	}
@@ -246,7 +250,7 @@ func TestPublishEndsWithItsContext(t *testing.T) {
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t, nil)
-	conn, err := nats.Connect(b.url())
+	conn, err := nats.Connect(b.url(), nats.Timeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}

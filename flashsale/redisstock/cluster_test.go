@@ -32,7 +32,7 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("lone", func(t *testing.T) {
 		for _, addr := range cluster.Addrs() { // at whichever node, and without a sku that it does not have
-			s, err := redisstock.New(t.Context(), redisstock.Config{Addrs: []string{addr}})
+			s, err := redisstock.New(t.Context(), redisstock.Config{Addrs: []string{addr}, Timeout: patience, ConnectTimeout: patience})
 			failsWith(t, err, flashsale.CodeUnavailable, "this is a cluster; set Config.Cluster")
 			if s != nil {
 				t.Errorf("node %s is taken for a lone Redis", addr)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/headgate-io/headgate/flashsale/redisstock"
 	"github.com/headgate-io/headgate/internal/testservers"
@@ -37,6 +38,9 @@ var namespaces atomic.Int64
 // newNamespace keeps tests on one server apart.
 func newNamespace() string { return "t" + strconv.FormatInt(namespaces.Add(1), 36) }
 
+// patience is how long a call may take where a test is not about that: the machine may stand still for a while.
+const patience = time.Minute
+
 // open returns a stock for a test, in a namespace of its own.
 func open(tb testing.TB, cfg redisstock.Config) *redisstock.Stock {
 	tb.Helper()
@@ -45,6 +49,12 @@ func open(tb testing.TB, cfg redisstock.Config) *redisstock.Stock {
 	}
 	if cfg.Namespace == "" {
 		cfg.Namespace = newNamespace()
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = patience
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = patience
 	}
 	s, err := redisstock.New(context.Background(), cfg)
 	if err != nil {

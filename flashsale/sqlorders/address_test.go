@@ -19,17 +19,18 @@ func TestOpenAtAnotherServer(t *testing.T) {
 	t.Parallel()
 	for what, tc := range map[string]struct {
 		scheme, of string
+		within     time.Duration
 		code       flashsale.Code
 		says       string
 	}{
-		"MariaDB": {"postgres", "mariadb", flashsale.CodeInvalidArgument, "what answers there is no PostgreSQL"},
+		"MariaDB": {"postgres", "mariadb", patience, flashsale.CodeInvalidArgument, "what answers there is no PostgreSQL"},
 		// Each waits for the other to begin.
-		"PostgreSQL": {"mysql", "postgres", flashsale.CodeUnavailable, "nothing answers within 1s: check host and port, and that it is MySQL"},
+		"PostgreSQL": {"mysql", "postgres", time.Second, flashsale.CodeUnavailable, "nothing answers within 1s: check host and port, and that it is MySQL"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			_, rest, _ := strings.Cut(urls[tc.of](t), ":")
-			o, err := Open(t.Context(), Config{URL: tc.scheme + ":" + rest, Timeout: time.Second})
+			o, err := Open(t.Context(), Config{URL: tc.scheme + ":" + rest, Timeout: tc.within})
 			if err == nil {
 				_ = o.Close()
 			}

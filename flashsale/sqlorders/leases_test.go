@@ -29,7 +29,7 @@ func eachDBAt(t *testing.T, f func(t *testing.T, o *Orders, clock *handClock)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock := newHandClock()
-			f(t, mustOpen(t, Config{URL: url(t), MaxConns: 8, Timeout: 20 * time.Second, Now: clock.now}), clock)
+			f(t, mustOpen(t, Config{URL: url(t), MaxConns: 8, Timeout: patience, Now: clock.now}), clock)
 		})
 	}
 }

@@ -208,7 +208,7 @@ func TestManyOpenAnEmptyDatabase(t *testing.T) {
 	for _, name := range []string{"postgres", "mariadb"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg := Config{URL: urls[name](t), Timeout: 20 * time.Second}
+			cfg := Config{URL: urls[name](t), Timeout: patience}
 			errs := make(chan error)
 			for i := range 6 {
 				go func() {

@@ -59,15 +59,21 @@ func eachDBWith(t *testing.T, change func(cfg *Config), f func(t *testing.T, o *
 	for name, url := range urls {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg := Config{URL: url(t), MaxConns: 8, Timeout: 20 * time.Second}
+			cfg := Config{URL: url(t), MaxConns: 8, Timeout: patience}
 			change(&cfg)
 			f(t, mustOpen(t, cfg))
 		})
 	}
 }
 
+// patience is how long a call may take where a test is not about that: the machine may stand still for a while.
+const patience = time.Minute
+
 func mustOpen(t *testing.T, cfg Config) *Orders {
 	t.Helper()
+	if cfg.Timeout == 0 {
+		cfg.Timeout = patience
+	}
 	o, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +138,7 @@ func rejects(t *testing.T, o *Orders, query string, args ...any) {
 // pollUntil asks until the answer is yes, or an error.
 func pollUntil(t *testing.T, yes func() (bool, error)) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	var ok bool
 	var failed error

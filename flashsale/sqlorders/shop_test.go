@@ -45,7 +45,7 @@ func newShop(t *testing.T, name string, cfg Config) *shop {
 	t.Helper()
 	s := &shop{T: t, now: &atomic.Int64{}}
 	s.now.Store(time.Date(2030, 1, 2, 10, 0, 0, 0, time.UTC).UnixMicro())
-	cfg.URL, cfg.Timeout, cfg.MaxConns = urls[name](t), 20*time.Second, max(cfg.MaxConns, 8)
+	cfg.URL, cfg.Timeout, cfg.MaxConns = urls[name](t), patience, max(cfg.MaxConns, 8)
 	cfg.Now = func() time.Time { return time.UnixMicro(s.now.Load()) }
 	s.o = mustOpen(t, cfg)
 	createSale(t, s.o)

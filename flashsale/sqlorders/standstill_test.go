@@ -11,16 +11,18 @@ import (
 // the server takes it away, and others go on.
 func TestTransactionThatStandsStill(t *testing.T) {
 	t.Parallel()
+	const bound = 3 * time.Second // of the one who stands still, who must get so far that it holds the row
 	const row = "WHERE sale = 'sale' AND sku = 'sku'"
 	for _, name := range []string{"postgres", "mariadb"} {
 		for what, statement := range map[string]string{"locks": "SELECT seq FROM sale_sku " + row + " FOR UPDATE", "writes": "UPDATE sale_sku SET seq = seq + 1 " + row} {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
 				url := urls[name](t)
-				stopped := mustOpen(t, Config{URL: url, MaxConns: 1, Timeout: time.Second})
-				createSale(t, stopped)
+				other := mustOpen(t, Config{URL: url})
+				createSale(t, other)
+				stopped := mustOpen(t, Config{URL: url, MaxConns: 1, Timeout: bound})
 				if what == "writes" { // the one connection has made a snapshot, which may stand still, and is bounded again
-					noError(t, "Snapshot", stopped.Snapshot(t.Context(), testKey, 1, func(*flashsale.LoadPart) error { return standFor(t, 3*time.Second) }))
+					noError(t, "Snapshot", stopped.Snapshot(t.Context(), testKey, 1, func(*flashsale.LoadPart) error { return standFor(t, 2*bound) }))
 				}
 
 				begun, err := stopped.db.BeginTx(t.Context(), nil)
@@ -28,7 +30,6 @@ func TestTransactionThatStandsStill(t *testing.T) {
 				_, err = begun.ExecContext(t.Context(), statement)
 				noError(t, what, err)
 
-				other := mustOpen(t, Config{URL: url, Timeout: 30 * time.Second})
 				_, err = other.BeginOperation(t.Context(), topUp("op", 1))
 				noError(t, "the one who comes after", err)
 				err = begun.Commit()

@@ -87,7 +87,7 @@ func TestDeadlocksAreRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var retried atomic.Int64
-			o := mustOpen(t, Config{URL: urls[name](t), Timeout: 20 * time.Second, Retried: func(method string, tries int, why error) {
+			o := mustOpen(t, Config{URL: urls[name](t), Timeout: patience, Retried: func(method string, tries int, why error) {
 				if method != "Crosswise" || tries < 1 || why == nil {
 					t.Errorf("told of %s, %d, %v", method, tries, why)
 				}
@@ -155,9 +155,9 @@ func lockedError(t *testing.T) error {
 // Whoever waits for a lock waits for Timeout at most, and what holds the lock is not harmed.
 func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
-	eachDBWith(t, func(cfg *Config) { cfg.Timeout = time.Second }, func(t *testing.T, o *Orders) {
-		slow := &Orders{cfg: o.cfg, d: o.d, db: o.db, readers: o.readers} // the same pools, with more time
-		slow.cfg.Timeout = time.Minute
+	eachDB(t, func(t *testing.T, slow *Orders) {
+		o := &Orders{cfg: slow.cfg, d: slow.d, db: slow.db, readers: slow.readers} // the same pools, with less time
+		o.cfg.Timeout = time.Second
 		createSale(t, slow)
 		held, release, done := make(chan struct{}), make(chan struct{}), make(chan error)
 		go func() {
@@ -174,7 +174,7 @@ func TestWaitsAreBounded(t *testing.T) {
 		err := o.write(t.Context(), "Waiter", addUnits(testKey))
 		took := time.Since(begun)
 		wantCode(t, "the waiter", err, flashsale.CodeUnavailable)
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1s") || took > 20*time.Second {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1s") || took > patience/2 {
 			t.Fatalf("after %s: %v", took, err)
 		}
 		close(release)
