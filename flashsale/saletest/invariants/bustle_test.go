@@ -20,6 +20,7 @@ type bustle struct {
 	shoppers int
 	// captured counts what shoppers have paid for, given how many units they have given back on purpose.
 	captured, given atomic.Int64
+	served          atomic.Int64 // shoppers for whom something was reserved
 	waiting         atomic.Int64 // shoppers who have not come to their end
 }
 
@@ -87,7 +88,8 @@ func (b *bustle) operate() {
 	again(func() error { _, err := b.engine(1).Withdraw(ctx, b.command("less"), bustleWithdraw); return err })
 }
 
-// shop is the way of a shopper, who asks again where an answer was lost: one in four pays, one fails to, one gives back, one walks away.
+// shop is the way of a shopper, who asks again where an answer was lost: of four for whom something was reserved one pays, one fails to, one
+// gives back, and one walks away. Who of all gets something is left to chance.
 func (b *bustle) shop(i int) {
 	user, e, ctx := fmt.Sprint("user-", i), b.engine(i), b.Context()
 	quantity := int64(1 + i%2)
@@ -103,17 +105,18 @@ func (b *bustle) shop(i int) {
 	if !ok || result.State != flashsale.Reserved {
 		return
 	}
-	switch i % 4 {
+	kind := b.served.Add(1) % 4
+	switch kind {
 	case 0, 1:
 		var a engine.PayAnswer
 		if !b.insist(func() (err error) { a, err = e.Pay(ctx, r.RID, user); return err }) {
 			return
 		}
 		end := flashsale.PayCaptured
-		if i%4 == 1 {
+		if kind == 1 {
 			end = flashsale.PayFailed
 		}
-		if b.bank.Pay(a.IntentKey, end) == nil && i%4 == 0 {
+		if b.bank.Pay(a.IntentKey, end) == nil && kind == 0 {
 			b.captured.Add(quantity)
 		}
 	case 2:
