@@ -155,7 +155,7 @@ func eventually(t testing.TB, what func() bool) {
 	t.Helper()
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
-	for end := time.After(20 * time.Second); !what(); {
+	for end := time.After(2 * time.Minute); !what(); {
 		select {
 		case <-again.C:
 		case <-end:

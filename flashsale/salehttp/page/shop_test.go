@@ -51,7 +51,10 @@ func openShop(t *testing.T, p plan) *shop {
 	at := "http://" + s.http.Listener.Addr().String()
 	s.Rig = salerig.New(t, salerig.Config{
 		Now: s.now, Bank: simpay.Config{Secrets: [][]byte{[]byte(secret)}, URL: at + "/bank?intent=", Deliver: s.webhook},
-		Engine: func(cfg *engine.Config) { cfg.Paying = engine.Paying{} }, // several at a time, as it comes
+		Engine: func(cfg *engine.Config) {
+			cfg.Paying = engine.Paying{}           // several at a time, as it comes
+			cfg.TokenLife = flashsale.MaxTokenLife // or a busy machine would have a page get another one
+		},
 	})
 	s.open(&p)
 	h, err := salehttp.New(salehttp.Config{Sales: s.Engine, Identity: byCookie, Keys: s.Keys, Now: s.now})

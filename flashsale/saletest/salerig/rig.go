@@ -61,7 +61,7 @@ func New(t testing.TB, cfg Config) *Rig {
 		now = r.Clock.Now
 	}
 	var err error
-	r.Orders, err = sqlorders.Open(t.Context(), sqlorders.Config{URL: "sqlite::memory:", Now: now})
+	r.Orders, err = sqlorders.Open(t.Context(), sqlorders.Config{URL: "sqlite::memory:", Now: now, Timeout: time.Minute}) // the machine may stand still for a while
 	r.Must(err)
 	t.Cleanup(func() { _ = r.Orders.Close() })
 	r.Stock = memstock.New(memstock.Config{Now: now})
