@@ -111,7 +111,7 @@ func TestReloadByChange(t *testing.T) {
 // one after it is taken up; whatever was counted stays.
 func TestReloadRefuses(t *testing.T) {
 	t.Parallel()
-	r, file, hup := serveFile(t, limited("fixed_window 3/1h"), ServeConfig{Version: "v1.2.3"})
+	r, file, hup := serveFile(t, limited("fixed_window 3/36500d"), ServeConfig{Version: "v1.2.3"})
 	defer r.end(t)
 	ask := func(want int) {
 		t.Helper()
@@ -141,7 +141,7 @@ func TestReloadRefuses(t *testing.T) {
 		len(bad.LastRefused.Error) != 2 || bad.LastRefused.Version == bad.Version || bad.LastRefused.At.Before(bad.InForceSince) {
 		t.Errorf("after a bad one: %+v", bad)
 	}
-	overwrite(t, file, limited("fixed_window 4/1h"))
+	overwrite(t, file, limited("fixed_window 4/36500d"))
 	line = r.log.await(t, "policy in force")
 	good := r.status(t).Policy
 	if good.Version == before.Policy.Version || !good.Current || good.Reloads != 1 || good.Refused != 1 || !strings.Contains(line, "version="+good.Version) {
@@ -154,7 +154,7 @@ func TestReloadRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.log.await(t, "cannot be opened: no such file or directory")
-	overwrite(t, file, limited("fixed_window 4/1h"))
+	overwrite(t, file, limited("fixed_window 4/36500d"))
 	r.log.await(t, "policy unchanged")
 	ask(http.StatusTooManyRequests)
 	if last := r.status(t).Policy; last.Version != good.Version || !last.Current || last.Reloads != 1 || last.Refused != 2 || last.LastRefused.Version != "" {
@@ -169,9 +169,9 @@ func TestReloadKeepsState(t *testing.T) {
 		before, after string
 		more          int // requests that pass after the change
 	}{
-		"same":                {"fixed_window 3/1h", "fixed_window 3/1h # the same", 0},
-		"raised by two":       {"fixed_window 3/1h", "fixed_window 5/1h", 2},
-		"lowered":             {"fixed_window 3/1h", "fixed_window 1/1h", 0},
+		"same":                {"fixed_window 3/36500d", "fixed_window 3/36500d # the same", 0},
+		"raised by two":       {"fixed_window 3/36500d", "fixed_window 5/36500d", 2},
+		"lowered":             {"fixed_window 3/36500d", "fixed_window 1/36500d", 0},
 		"log raised by one":   {"sliding_log 3/1h", "sliding_log 4/1h", 1},
 		"a bucket mints none": {"token_bucket 3/1h burst=3", "token_bucket 9/10h burst=30", 0},
 	} {
@@ -206,7 +206,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	const changes, workers, quota = 50, 8, 300
 	text := func(i int) string {
 		return fmt.Sprintf("version: 1\nrules:\n  - {name: extra%d, match: {paths: [/x%d]}, limits: [token_bucket 1/s]}\n"+
-			"  - {name: quota, match: {paths: [/q]}, limits: [fixed_window %d/1d]}\n"+
+			"  - {name: quota, match: {paths: [/q]}, limits: [fixed_window %d/36500d]}\n"+
 			"  - {name: slots, limits: [concurrency 64 ttl=1h]}\n", i%3, i, quota)
 	}
 	r, file, hup := serveFile(t, text(0), ServeConfig{})

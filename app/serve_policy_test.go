@@ -26,7 +26,7 @@ func TestServeLooksUp(t *testing.T) {
 	r, file, hup := serveFile(t, head+"rules: []\n", ServeConfig{Store: StoreConfig{URL: url}})
 	defer r.end(t)
 	overwrite(t, file, head+"  tier: {redis: {hash: 'user:{user}', field: tier}, cache: 10s, default: normal}\n"+
-		"rules:\n  - {name: all, key: [user], limits: [fixed_window 1/1h], overrides: {tier: {vip: [fixed_window 3/1h]}}}\n")
+		"rules:\n  - {name: all, key: [user], limits: [fixed_window 1/36500d], overrides: {tier: {vip: [fixed_window 3/36500d]}}}\n")
 	hup <- syscall.SIGHUP
 	r.log.await(t, "policy in force")
 	for user, want := range map[string]int{"u1": 3, "u2": 1} {
@@ -50,7 +50,7 @@ func TestServeMarks(t *testing.T) {
 	}))
 	defer service.Close()
 	cfg := ServeConfig{
-		Policy: writePolicy(t, "version: 1\nrules:\n  - {name: all, limits: [fixed_window 1/1h], on_deny: {action: mark}}\n"), Upstreams: []string{service.URL},
+		Policy: writePolicy(t, "version: 1\nrules:\n  - {name: all, limits: [fixed_window 1/36500d], on_deny: {action: mark}}\n"), Upstreams: []string{service.URL},
 		Listen: "127.0.0.1:0",
 	}
 	if err := Serve(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "set HEADGATE_MARK_KEY") {
@@ -70,7 +70,7 @@ func TestServeMarks(t *testing.T) {
 func TestServeWarns(t *testing.T) {
 	t.Parallel()
 	warned := func(action string) string {
-		return "version: 1\nrules:\n  - {name: all, limits: [fixed_window 1/1h], on_deny: {action: " + action + "}}\n"
+		return "version: 1\nrules:\n  - {name: all, limits: [fixed_window 1/36500d], on_deny: {action: " + action + "}}\n"
 	}
 	r, file, hup := serveFile(t, warned("challenge"), ServeConfig{})
 	defer r.end(t)

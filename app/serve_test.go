@@ -81,6 +81,7 @@ func writePolicy(t *testing.T, text string) string {
 	return file
 }
 
+// twoAnHour has a log: the windows of fixed_window end at whole hours, and now and then while a test runs.
 const twoAnHour = `version: 1
 clients:
   trusted_proxies: [10.0.0.0/8]
@@ -89,7 +90,7 @@ dimensions:
 rules:
   - name: front
     key: [ip]
-    limits: [fixed_window 2/1h]
+    limits: [sliding_log 2/1h]
 `
 
 // running is a service in the middle of its work.

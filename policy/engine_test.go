@@ -35,8 +35,11 @@ func mustEngine(t testing.TB, doc string, l headgate.Limiter, cfg EngineConfig) 
 	return e
 }
 
+// newMemory returns a store for which it is noon when the test begins: windows end at whole minutes, hours and days, and no test sees one end
+// by chance.
 func newMemory(t testing.TB) *memstore.Store {
-	s := memstore.New(memstore.Config{})
+	began := time.Now()
+	s := memstore.New(memstore.Config{Now: func() time.Time { return noon.Add(time.Since(began)) }})
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

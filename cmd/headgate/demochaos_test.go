@@ -20,12 +20,27 @@ import (
 )
 
 // TestDemoChaos: a Redis that is killed, stopped, emptied and started again lets nothing over a limit while its data is there,
-// and no more than the bounds without.
+// and no more than the bounds without. On a machine that has other work to do it takes more time until enough has happened.
 func TestDemoChaos(t *testing.T) {
 	t.Parallel()
 	testservers.Need(t, "redis-server")
+	for seconds := 15; ; seconds *= 2 {
+		missing := missingIn(chaosFor(t, seconds))
+		if len(missing) == 0 || t.Failed() {
+			return
+		}
+		if seconds > 120 {
+			t.Fatalf("in %d s: %s", seconds, strings.Join(missing, "; "))
+		}
+		t.Logf("in %d s: %s", seconds, strings.Join(missing, "; "))
+	}
+}
+
+// chaosFor runs a demo with chaos, and checks what holds at any pace.
+func chaosFor(t *testing.T, seconds int) *demo.FaultSummary {
+	t.Helper()
 	folder := t.TempDir()
-	got := runBinary(t, []string{"TMPDIR=" + folder}, "demo", "--chaos", "--store", "redis-server", "--duration", "15s", "--json",
+	got := runBinary(t, []string{"TMPDIR=" + folder}, "demo", "--chaos", "--store", "redis-server", "--duration", fmt.Sprint(seconds, "s"), "--json",
 		"--shoppers", "100", "--bots", "20") // few, so that a machine that has other things to do does not make the store seem lost
 	var s demo.Summary
 	decode := json.NewDecoder(strings.NewReader(got.stdout))
@@ -37,20 +52,13 @@ func TestDemoChaos(t *testing.T) {
 	if got.code != exitGood || !c.Kept || c.WithData.Over != 0 || !c.WithoutStore.BoundKept || !c.AfterEmptyRestart.BoundKept {
 		t.Errorf("a limit or a bound was not kept: %s", got)
 	}
-	if c.WithData.Admitted < 50 || c.WithoutStore.Admitted < 50 {
-		t.Errorf("too little happened: %+v, %+v", c.WithData, c.WithoutStore)
-	}
-	if c.WithoutStore.Over+c.AfterEmptyRestart.Over == 0 {
-		t.Error("the crowd met no limit twice, so that nothing was put to the test")
-	}
 	for _, w := range []demo.Without{c.WithoutStore, c.AfterEmptyRestart} {
 		if w.SpentBefore+w.Here > w.Bound || w.Over > w.Here {
 			t.Errorf("the numbers contradict each other: %+v", w)
 		}
 	}
-	checkFaults(t, c)
-	if last := c.Faults[len(c.Faults)-1]; (last.RecoveredMS != nil) && c.AfterEmptyRestart.Admitted == 0 {
-		t.Errorf("the store was back, empty, after %v ms, and admitted nothing", *last.RecoveredMS)
+	if len(c.Faults) != 4 || c.Instances != 3 {
+		t.Fatalf("got %+v", c)
 	}
 	for _, want := range []string{"* Redis is killed, its data lost (SIGKILL)\n", "* Redis is started again, empty\n"} {
 		if !strings.Contains(got.stderr, want) {
@@ -60,20 +68,26 @@ func TestDemoChaos(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) != 0 {
 		t.Errorf("left behind: %q", left)
 	}
+	return c
 }
 
-// checkFaults: all were seen, and those of which the store was down were noticed and opened a breaker. How soon it closes after
-// two of them depends on the machine.
-func checkFaults(t *testing.T, c *demo.FaultSummary) {
-	t.Helper()
-	if len(c.Faults) != 4 || c.Instances != 3 || c.FellToOnError == 0 || c.BreakerOpen == 0 {
-		t.Fatalf("got %+v", c)
-	}
-	for _, f := range c.Faults {
-		if killed := strings.HasPrefix(f.Fault, "killed"); killed && (f.NoticedMS == nil || f.L1MS == nil || f.FellToOnError == 0) {
-			t.Errorf("%s: %+v", f.Fault, f)
+// missingIn names what a demo lacks that had time for all of it: faults of which the store was down are noticed and open a breaker. How soon
+// it closes after two of them depends on the machine.
+func missingIn(c *demo.FaultSummary) (missing []string) {
+	unless := func(holds bool, format string, args ...any) {
+		if !holds {
+			missing = append(missing, fmt.Sprintf(format, args...))
 		}
 	}
+	unless(c.WithData.Admitted >= 50 && c.WithoutStore.Admitted >= 50, "too little happened: %+v, %+v", c.WithData, c.WithoutStore)
+	unless(c.WithoutStore.Over+c.AfterEmptyRestart.Over > 0, "the crowd met no limit twice, so that nothing was put to the test")
+	unless(c.FellToOnError > 0 && c.BreakerOpen > 0, "nobody felt a fault: %+v", c)
+	for _, f := range c.Faults {
+		unless(!strings.HasPrefix(f.Fault, "killed") || f.NoticedMS != nil && f.L1MS != nil && f.FellToOnError > 0, "%s: %+v", f.Fault, f)
+	}
+	last := c.Faults[len(c.Faults)-1]
+	unless(last.RecoveredMS == nil || c.AfterEmptyRestart.Admitted > 0, "the store was back, empty, and admitted nothing")
+	return missing
 }
 
 // redisOf waits for a Redis below a folder and returns the number of its process.

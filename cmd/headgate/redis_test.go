@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -24,12 +25,15 @@ func TestOnRedis(t *testing.T) {
 				!strings.HasSuffix(got.stdout, "FAIL: 2 files, 6 lines, 2 failed\n") || got.stderr != "" {
 				t.Errorf("test: got %s", got)
 			}
-			got := runBinary(t, nil, "demo", "--store", store, "--duration", "2s", "--json", "--shoppers", "40", "--bots", "10", "--stock", "5")
+			var got outcome
 			var s demo.Summary
-			if err := json.Unmarshal([]byte(got.stdout), &s); err != nil || got.code != exitGood {
-				t.Fatalf("demo: %v: %s", err, got)
+			for seconds := 2; s.Allowed == 0 || s.Denied == 0; seconds *= 2 { // a busy machine may have no time for two in which to deny somebody
+				got = runBinary(t, nil, "demo", "--store", store, "--duration", fmt.Sprint(seconds, "s"), "--json", "--shoppers", "40", "--bots", "10", "--stock", "5")
+				if err := json.Unmarshal([]byte(got.stdout), &s); err != nil || got.code != exitGood || seconds > 60 {
+					t.Fatalf("demo: %v: %s", err, got)
+				}
 			}
-			if s.Allowed == 0 || s.Denied == 0 || s.Sale.Oversold != 0 || strings.Contains(got.String(), "hunter2") {
+			if s.Sale.Oversold != 0 || strings.Contains(got.String(), "hunter2") {
 				t.Errorf("demo: got %s", got)
 			}
 			if !strings.HasPrefix(s.Store, "redis") || !strings.Contains(s.Store, " namespace demo-") {

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -88,15 +89,24 @@ func TestCostHolds(t *testing.T) {
 		if steps := stepsOf(t, e, full()); steps > e.MaxSteps() {
 			t.Errorf("%.80s: took %d steps, estimated at %d", text, steps, e.MaxSteps())
 		}
-		start := time.Now()
-		if _, err := e.Bool(full()); err != nil {
-			t.Errorf("%.80s: %v", text, err)
-		}
 		// A step is well below 1 µs; the rest is for a busy machine.
-		if took, most := time.Since(start), 100*time.Millisecond+time.Duration(e.MaxSteps())*10*time.Microsecond; took > most {
-			t.Errorf("%.80s: took %v for at most %d steps", text, took, e.MaxSteps())
+		most := 100*time.Millisecond + time.Duration(e.MaxSteps())*10*time.Microsecond
+		if took := fastest(most, func() { _, err = e.Bool(full()) }); took > most || err != nil {
+			t.Errorf("%.80s: took %v for at most %d steps: %v", text, took, e.MaxSteps(), err)
 		}
 	}
+}
+
+// fastest does something until it takes no longer than it may, ten times at most, and returns the least time. What takes too long by itself
+// does so each time; a machine that has other work to do holds it up now and then.
+func fastest(most time.Duration, do func()) time.Duration {
+	least := time.Duration(math.MaxInt64)
+	for tries := 10; tries > 0 && least > most; tries-- {
+		start := time.Now()
+		do()
+		least = min(least, time.Since(start))
+	}
+	return least
 }
 
 // TestStepsAreCounted: where the estimate did not hold, the run stops.
@@ -176,9 +186,9 @@ func TestHostileTexts(t *testing.T) {
 		"pattern":      fill("dim.a.matches('", "(a*)*", "')"),
 		"pattern sets": fill("dim.a.matches('", `[^\\pL]`, "')"),
 	} {
-		start := time.Now()
-		e, err := Compile(text, Bool)
-		if took := time.Since(start); took > 2*time.Second {
+		var e *Expression
+		var err error
+		if took := fastest(5*time.Second, func() { e, err = Compile(text, Bool) }); took > 5*time.Second {
 			t.Errorf("%s: took %v", name, took)
 		}
 		if err == nil {
