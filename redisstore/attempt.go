@@ -112,8 +112,11 @@ func (s *Store) deliver(b *batch, reply string) {
 	}
 }
 
-// complain logs a failure of Redis, at most once a second.
+// complain logs a failure of Redis, at most once a second. What the store's own end cuts short is none.
 func (s *Store) complain(err *headgate.Error) {
+	if s.base.Err() != nil {
+		return
+	}
 	now := time.Now().UnixNano()
 	last := s.complained.Load()
 	if now-last > int64(time.Second) && s.complained.CompareAndSwap(last, now) {
