@@ -59,18 +59,15 @@ func (f *h2Flooder) ended(t *testing.T) {
 func TestRapidReset(t *testing.T) {
 	const streams = 8
 	var now, most, judged, done atomic.Int64
-	service := upstreamServer(t, func(_ http.ResponseWriter, r *http.Request) {
+	service := upstreamServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	addr, stop := running(t, Config{Upstream: service, Decider: decider(func(*httpverdict.Request) *httpverdict.Verdict {
+		judged.Add(1)
 		for n := now.Add(1); ; {
 			if m := most.Load(); n <= m || most.CompareAndSwap(m, n) {
 				break
 			}
 		}
-		<-r.Context().Done()
-		now.Add(-1)
-	})
-	addr, stop := running(t, Config{Upstream: service, Decider: decider(func(*httpverdict.Request) *httpverdict.Verdict {
-		judged.Add(1)
-		return &httpverdict.Verdict{Binding: -1, Done: func(context.Context, httpverdict.Result) { done.Add(1) }}
+		return &httpverdict.Verdict{Binding: -1, Done: func(context.Context, httpverdict.Result) { now.Add(-1); done.Add(1) }}
 	})}, ServerConfig{MaxStreams: streams})
 	f := newH2Flooder(t, addr)
 	go io.Copy(io.Discard, f.conn)
@@ -88,8 +85,8 @@ func TestRapidReset(t *testing.T) {
 	if judged.Load() != done.Load() || judged.Load() == 0 {
 		t.Errorf("%d requests were judged, %d were over", judged.Load(), done.Load())
 	}
-	if m := most.Load(); m > 4*streams { // the service learns of a reset a little later
-		t.Errorf("%d requests were at the service at a time, want %d or little more", m, streams)
+	if m := most.Load(); m > streams { // the service learns of a reset a little later, how much depends on who is quicker
+		t.Errorf("%d requests were on their way to the service at a time, want %d", m, streams)
 	}
 }
 

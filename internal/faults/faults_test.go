@@ -132,8 +132,23 @@ func redisEmptied(t *testing.T) *row {
 	return s.row
 }
 
-// redisStalled: a stop as long as that of a fork opens no breaker.
+// redisStalled: a stop as long as that of a fork opens no breaker, where it is Redis alone that stops.
 func redisStalled(t *testing.T) *row {
+	for tries := 5; ; tries-- {
+		s := stallThrice(t)
+		if s.row.opened == 0 {
+			return s.row
+		}
+		if !s.heldUp() || tries == 1 {
+			t.Errorf("the breaker opened %d times", s.row.opened)
+			return s.row
+		}
+		t.Logf("the breaker opened %d times, and instances were kept from running; once more", s.row.opened)
+	}
+}
+
+func stallThrice(t *testing.T) *scene {
+	t.Helper()
 	srv := testservers.Redis(t)
 	s := newScene(t, three(addr(srv.Addr()))...)
 	stall := func() error {
@@ -149,10 +164,7 @@ func redisStalled(t *testing.T) *row {
 	s.end()
 	s.finish()
 	s.used(srv)
-	if s.row.opened > 0 {
-		t.Errorf("the breaker opened %d times", s.row.opened)
-	}
-	return s.row
+	return s
 }
 
 // failedOver: Sentinel promotes a replica, which may lack the last writes; what they charged is granted once more.

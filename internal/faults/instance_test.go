@@ -70,6 +70,7 @@ func runInstance(config string) error {
 	if cfg.Flood > 0 {
 		i.calls.Go(func() { i.flood(ctx, cfg.Flood) })
 	}
+	i.calls.Go(func() { i.watchTime(ctx) })
 	i.run(ctx)
 	leases := i.stack.leases.Stats()
 	now := time.Now().UnixMicro()
@@ -103,6 +104,22 @@ func (i *instance) run(ctx context.Context) {
 		}
 	}
 	i.calls.Wait()
+}
+
+// heldUp is the least time of being kept from running that is noted.
+const heldUp = 30 * time.Millisecond
+
+// watchTime notes when the process was kept from running: what that adds to calls is not the limiter's.
+func (i *instance) watchTime(ctx context.Context) {
+	const every = 5 * time.Millisecond
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for last := time.Now(); ctx.Err() == nil; last = time.Now() {
+		<-tick.C
+		if now := time.Now(); now.Sub(last) > heldUp {
+			i.write(&record{Kind: held, Began: last.Add(every).UnixMicro(), Ended: now.UnixMicro()})
+		}
+	}
 }
 
 func (i *instance) tellState() {

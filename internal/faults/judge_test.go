@@ -47,6 +47,7 @@ func (s *scene) judge() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
+		n.noteHeld(all)
 		for i := range all {
 			s.count(n, &all[i])
 		}
@@ -107,6 +108,26 @@ func (s *scene) shutAfter(all []record) time.Duration {
 		}
 	}
 	return 0
+}
+
+// noteHeld adds the times that the instance has noted itself, but for those in which it is known to have been stopped.
+func (n *node) noteHeld(all []record) {
+	known := n.stopped
+	for i := range all {
+		r := &all[i]
+		apart := func(p span) bool { return r.Ended <= p.from || r.Began >= p.to }
+		if r.Kind == held && !slices.ContainsFunc(known, func(p span) bool { return !apart(p) }) {
+			n.stopped = append(n.stopped, span{r.Began, r.Ended})
+		}
+	}
+}
+
+// heldUp tells whether an instance was kept from running during the fault, other than by it.
+func (s *scene) heldUp() bool {
+	from, to := s.began.UnixMicro(), s.ended.UnixMicro()
+	return slices.ContainsFunc(s.nodes, func(n *node) bool {
+		return slices.ContainsFunc(n.stopped, func(p span) bool { return p.from < to && p.to > from })
+	})
 }
 
 // kept returns for how long of a call the process was kept from running.

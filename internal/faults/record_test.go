@@ -20,6 +20,7 @@ const (
 	state    // of the instance, now and then: A is how many instances live, By whether a breaker is open
 	breaker  // a breaker changed: By whether it is open
 	bye      // A is the heap in use after a collection, B the units of leases lost
+	held     // it was kept from running from Began to Ended, by others who wanted the processor
 	flooded  // A is how many keys of a flood were decided, B how many had no verdict
 	recordLn = 40
 )
