@@ -211,7 +211,7 @@ func (d *closedDecider) Decide(context.Context, *httpverdict.Request) *httpverdi
 // TestDeniedWithoutARule: a denial that no rule made is counted under its code.
 func TestDeniedWithoutARule(t *testing.T) {
 	d := new(closedDecider)
-	s, err := demo.Run(t.Context(), demo.Config{Decider: d, Duration: time.Second, Shoppers: 10, Bots: -1})
+	s, err := demo.Run(t.Context(), demo.Config{Decider: d, Duration: 5 * time.Second, Shoppers: 50, Bots: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func TestGuest(t *testing.T) {
 func buyAsGuest(t *testing.T, ctx context.Context, url string) {
 	t.Helper()
 	browser := ctx
-	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	const box = `[data-headgate-sale]`
 	state := func(name string) chromedp.Action[chromedp.Void] {
