@@ -39,8 +39,20 @@ func payPagesAt(provider *simpay.Provider, prefix, back string) http.Handler {
 
 // payView is what the page shows.
 type payView struct {
-	Lang, Amount, OrderID, Status, Back string
-	Chinese, Open                       bool
+	Lang, Amount, OrderID, Status, Standing, Back string
+	Chinese, Open                                 bool
+}
+
+// payStanding says for people how a payment stands.
+func payStanding(status flashsale.PayStatus, chinese bool) string {
+	words := map[flashsale.PayStatus][2]string{
+		flashsale.PayOpen: {"to be paid", "待支付"}, flashsale.PayCaptured: {"paid", "已支付"}, flashsale.PayFailed: {"failed", "支付失败"},
+		flashsale.PayVoid: {"cancelled", "已取消"}, flashsale.PayRefunded: {"paid back", "已退款"},
+	}[status]
+	if chinese {
+		return cmp.Or(words[1], string(status))
+	}
+	return cmp.Or(words[0], string(status))
 }
 
 // ServeHTTP shows where a payment stands, after doing to it what was asked.
@@ -65,10 +77,16 @@ func (p *payPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = p.page.Execute(w, &payView{ // a client that has gone away needs no page
-		Lang: lang, Chinese: lang == httpverdict.Chinese, Amount: flashsale.FormatAmount(record.Intent.Amount, record.Intent.Currency),
-		OrderID: record.Intent.OrderID, Status: string(record.Status), Open: record.Status == flashsale.PayOpen, Back: cmp.Or(record.Intent.ReturnURL, p.back),
-	})
+	_ = p.page.Execute(w, p.view(&record, lang)) // a client that has gone away needs no page
+}
+
+// view is what there is to show of a payment, of the zero Record that there is none.
+func (p *payPages) view(r *simpay.Record, lang string) *payView {
+	chinese := lang == httpverdict.Chinese
+	return &payView{
+		Lang: lang, Chinese: chinese, Amount: flashsale.FormatAmount(r.Intent.Amount, r.Intent.Currency), OrderID: r.Intent.OrderID,
+		Status: string(r.Status), Standing: payStanding(r.Status, chinese), Open: r.Status == flashsale.PayOpen, Back: cmp.Or(r.Intent.ReturnURL, p.back),
+	}
 }
 
 // pay does to a payment what a form asks for. One of another site does nothing: the answer to it is the page, for the shopper to decide.

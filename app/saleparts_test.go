@@ -136,18 +136,18 @@ func TestPayPages(t *testing.T) {
 		status             int
 		want               string
 	}{
-		{"GET", pay.URL, "", nil, 200, "Order o.&lt;b&gt;: 12.50 EUR"},
+		{"GET", pay.URL, "", nil, 200, "<p class=\"amount\">12.50 EUR</p>\n<p>Order o.&lt;b&gt;</p>\n<p>Status: <strong id=\"status\" data-status=\"open\">to be paid</strong>"},
 		{"GET", pay.URL, "", []string{"Accept-Language", "zh-CN"}, 200, "模拟支付"},
-		{"GET", pay.URL, "", []string{"Accept-Language", "zh-CN"}, 200, "订单 o.&lt;b&gt;：12.50 EUR</p>\n<p>状态：<strong id=\"status\">待支付</strong>"},
+		{"GET", pay.URL, "", []string{"Accept-Language", "zh-CN"}, 200, "<p class=\"amount\">12.50 EUR</p>\n<p>订单 o.&lt;b&gt;</p>\n<p>状态：<strong id=\"status\" data-status=\"open\">待支付</strong>"},
 		{"GET", PayPath + "none", "", nil, 404, "no such payment"},
 		{"PUT", pay.URL, "", nil, 405, "open"},
 		{"POST", pay.URL, "outcome=stolen", nil, 400, "open"},
 		{"POST", pay.URL, "outcome=" + strings.Repeat("x", 5000), nil, 400, "open"},
-		{"POST", pay.URL, "outcome=captured", []string{"Sec-Fetch-Site", "cross-site"}, 403, `<strong id="status">open`},
-		{"POST", pay.URL, "outcome=captured", []string{"Origin", "null"}, 403, `<strong id="status">open`},
+		{"POST", pay.URL, "outcome=captured", []string{"Sec-Fetch-Site", "cross-site"}, 403, `<strong id="status" data-status="open">to be paid<`},
+		{"POST", pay.URL, "outcome=captured", []string{"Origin", "null"}, 403, `<strong id="status" data-status="open">to be paid<`},
 		{"POST", PayPath + "none", "outcome=captured", nil, 404, "no such payment"},
-		{"POST", pay.URL, "outcome=captured", nil, 200, "captured"},
-		{"POST", pay.URL, "outcome=failed", nil, 409, "captured"},
+		{"POST", pay.URL, "outcome=captured", nil, 200, `data-status="captured">paid<`},
+		{"POST", pay.URL, "outcome=failed", nil, 409, `data-status="captured">paid<`},
 		{"GET", pay.URL, "", []string{"Accept-Language", "zh-CN"}, 200, "已支付"},
 	} {
 		r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))

@@ -78,7 +78,7 @@ const hands = `((wish) => {
 	}
 	const status = document.querySelector('#status');
 	if (!status) return at('elsewhere', document.readyState);
-	const seen = at('bank', status.textContent);
+	const seen = at('bank', status.dataset.status);
 	document.querySelector('button[value="' + wish.bank + '"]')?.click();
 	return seen;
 })`

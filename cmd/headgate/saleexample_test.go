@@ -51,7 +51,7 @@ func TestSaleExample(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%v", err)
 	}
-	for _, want := range []string{`"status":"open"`, "event: reserved", `<strong id="status">captured</strong>`, `"state":"confirmed"`} {
+	for _, want := range []string{`"status":"open"`, "event: reserved", `<strong id="status" data-status="captured">paid</strong>`, `"state":"confirmed"`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("nothing says %s", want)
 		}

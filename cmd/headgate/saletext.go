@@ -98,11 +98,7 @@ func (p page) sale(s *saleadmin.Sale) {
 	p.counters(s.SKUs)
 	p.line("")
 	p.queues(s.SKUs)
-	for i := range s.SKUs {
-		if k := &s.SKUs[i]; k.StockError != "" {
-			p.line("%s: the stock does not answer: %s", k.ID, k.StockError)
-		}
-	}
+	p.stockErrors(s.SKUs)
 	p.line("")
 	p.alarms(s.Alarms, s.Instance, at)
 	p.line("")
@@ -147,6 +143,29 @@ func (p page) queues(skus []saleadmin.SKU) {
 		rows = append(rows, append(row, cell(k.UnderWay)))
 	}
 	p.table([]string{"SKU", "WAITING", "PULLED", "PENDING", "DEAD", "OLDEST", "UNDER WAY"}, rows)
+}
+
+// stockErrors says why the stock does not answer, each reason once: mostly it is one for all skus.
+func (p page) stockErrors(skus []saleadmin.SKU) {
+	var reasons []string
+	of := map[string][]string{}
+	for i := range skus {
+		k := &skus[i]
+		if k.StockError == "" {
+			continue
+		}
+		if of[k.StockError] == nil {
+			reasons = append(reasons, k.StockError)
+		}
+		of[k.StockError] = append(of[k.StockError], k.ID)
+	}
+	for _, why := range reasons {
+		if ids := of[why]; len(ids) < len(skus) {
+			p.line("the stock does not answer for %s: %s", strings.Join(ids, ", "), why)
+		} else {
+			p.line("the stock does not answer: %s", why)
+		}
+	}
 }
 
 func (p page) alarms(alarms []saleadmin.Alarm, instance string, at clock) {

@@ -136,3 +136,24 @@ complete since 2026-11-11 22:30:00, as instance one remembers it
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }
+
+// TestWhyTheStockIsAwayIsSaidOnce, however many skus are in it.
+func TestWhyTheStockIsAwayIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		skus []saleadmin.SKU
+		want string
+	}{
+		{[]saleadmin.SKU{{ID: "a"}}, ""},
+		{[]saleadmin.SKU{{ID: "a", StockError: "gone"}, {ID: "b", StockError: "gone"}}, "the stock does not answer: gone\n"},
+		{
+			[]saleadmin.SKU{{ID: "a", StockError: "gone"}, {ID: "b", StockError: "slow"}, {ID: "c"}, {ID: "d", StockError: "gone"}},
+			"the stock does not answer for a, d: gone\nthe stock does not answer for b: slow\n",
+		},
+	} {
+		var out strings.Builder
+		if pageOn(&out, &out).stockErrors(c.skus); out.String() != c.want {
+			t.Errorf("got %q, want %q", out.String(), c.want)
+		}
+	}
+}
