@@ -150,12 +150,29 @@ func TestProxyDelayIsNoQueue(t *testing.T) {
 	c := client(t, p)
 	mustAnswer(t, c, "ready")
 	set(t, p, Fault{Up: Delay{Min: late}})
+	for tries := 10; ; tries-- {
+		arrived := fourAnswers(t, c, late/6)
+		last := arrived[3]
+		if last < late {
+			t.Errorf("arrived after %v", arrived)
+		}
+		if last <= 3*late { // one after the other it would be more than 4
+			return
+		}
+		if tries == 1 { // a machine that stands still adds to it now and then, but not each time
+			t.Fatalf("arrived after %v", arrived)
+		}
+	}
+}
+
+// fourAnswers asks four times, every so often, and returns after what time the answers have come.
+func fourAnswers(t *testing.T, c *net.TCPConn, every time.Duration) (arrived []time.Duration) {
+	t.Helper()
 	start := time.Now()
 	if err := c.SetDeadline(start.Add(startTimeout)); err != nil {
 		t.Fatal(err)
 	}
-	var arrived []time.Duration
-	tick := time.NewTicker(late / 6)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for range 4 {
 		if _, err := io.WriteString(c, "x"); err != nil {
@@ -169,9 +186,7 @@ func TestProxyDelayIsNoQueue(t *testing.T) {
 		}
 		arrived = append(arrived, time.Since(start))
 	}
-	if last := arrived[3]; last < late || last > 3*late { // one after the other it would be more than 4
-		t.Errorf("arrived after %v", arrived)
-	}
+	return arrived
 }
 
 // TestProxyDropsAndDeliversLate: nothing passes, on connections old and new, and comes when the fault is over.
