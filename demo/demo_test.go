@@ -81,25 +81,25 @@ func checkSale(t *testing.T, s *demo.Summary) {
 // TestStory: people are served, bots are not, and what is for sale is sold, all of it and no more. A machine that has other work to do has
 // no time for all of a quick story: it is told once more there, at half the pace, where as many people do the same in twice the time.
 func TestStory(t *testing.T) {
-	for slower := time.Duration(1); ; slower *= 2 {
-		s, phases := tellStory(t, slower)
+	for second := time.Second; ; second *= 2 {
+		s, phases := tellStory(t, second)
 		missing := missingIn(s, phases)
 		if len(missing) == 0 || t.Failed() {
 			return
 		}
-		if slower == 16 {
+		if second == 16*time.Second {
 			t.Fatalf("however slowly it is told: %s", strings.Join(missing, "; "))
 		}
-		t.Logf("%s: %s", 8*time.Second*slower, strings.Join(missing, "; "))
+		t.Logf("%s: %s", 8*second, strings.Join(missing, "; "))
 	}
 }
 
-// tellStory runs the demo, and checks what holds at any pace. People have more time to pay than a demo of this length would give them.
-func tellStory(t *testing.T, slower time.Duration) (s *demo.Summary, phases []demo.Phase) {
+// tellStory runs the demo at a pace at which a second of the story lasts so long, and checks what holds at any. People have more time to pay than a demo of this length would give them.
+func tellStory(t *testing.T, second time.Duration) (s *demo.Summary, phases []demo.Phase) {
 	t.Helper()
 	var last demo.Snapshot
 	s, err := demo.Run(t.Context(), demo.WithTimes(demo.Config{
-		Decider: engine(t), Duration: 8 * time.Second * slower, Shoppers: 120, Bots: 30, Stock: 30, Seed: 1, Every: 50 * time.Millisecond,
+		Decider: engine(t), Duration: 8 * second, Shoppers: 120, Bots: 30, Stock: 30, Seed: 1, Every: 50 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Watch: func(snap demo.Snapshot) {
 			if snap.Requests < last.Requests || snap.Elapsed <= last.Elapsed {
@@ -110,7 +110,7 @@ func tellStory(t *testing.T, slower time.Duration) (s *demo.Summary, phases []de
 			}
 			last = snap
 		},
-	}, 3*time.Second*slower, 7*time.Second*slower, 3*time.Second*slower))
+	}, 3*second, 7*second, 3*second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func tellStory(t *testing.T, slower time.Duration) (s *demo.Summary, phases []de
 			t.Errorf("%s: %+v", name, spread)
 		}
 	}
-	if s.DurationS < 8*float64(slower) || s.Interrupted {
+	if s.DurationS < 8*second.Seconds() || s.Interrupted {
 		t.Errorf("it lasted %v s, interrupted %v", s.DurationS, s.Interrupted)
 	}
 	if last.Phase != demo.PhaseOver || last.Requests != s.Requests {
