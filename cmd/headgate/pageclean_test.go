@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // TestClean: what people write stays as they write it, and nothing that a terminal would obey, or that is there unseen, is passed on.
@@ -81,4 +83,30 @@ func FuzzClean(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLongLinesAreBroken between words on a terminal of 80 columns, help in the column of what is said; elsewhere they are not.
+func TestLongLinesAreBroken(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	p := page{paper{out: &out, width: 80}}
+	p.line("%s", strings.Repeat("春节 ", 20)+"end")
+	p.table([]string{"A", "B"}, [][]string{{"one", "two"}, {"  " + strings.Repeat("why ", 30)}})
+	for line := range strings.Lines(out.String()) {
+		if w := ansi.StringWidth(strings.TrimSuffix(line, "\n")); w > 80 {
+			t.Errorf("%d columns: %s", w, line)
+		}
+	}
+	if n := strings.Count(out.String(), "\n"); n != 6 {
+		t.Errorf("%d lines, want 6:\n%s", n, out.String())
+	}
+	out.Reset()
+	p.hang("", "      --id string   "+strings.Repeat("word ", 14)+"end", strings.Repeat(" ", 20))
+	if want := "      --id string   " + strings.Repeat("word ", 11) + "word\n" + strings.Repeat(" ", 20) + "word word end\n"; out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	out.Reset()
+	if p = pageOn(&out, &out); p.width != 0 {
+		t.Errorf("what is no terminal has %d columns", p.width)
+	}
 }
