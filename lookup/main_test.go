@@ -12,13 +12,8 @@ import (
 var shared = testservers.Share(func(tb testservers.TB) *testservers.RedisServer { return testservers.Redis(tb) })
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	shared.Close()
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			os.Stderr.WriteString(err.Error() + "\n")
-			code = 1
-		}
-	}
-	os.Exit(code)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		shared.Close()
+		os.Exit(code)
+	}))
 }

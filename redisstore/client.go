@@ -61,18 +61,9 @@ func Connect(ctx context.Context, cfg Config) (rueidis.Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	client, err := connect(ctx, &cfg)
+	client, err := redisconn.Connect(ctx, cfg.redis())
 	if err != nil {
 		return nil, connectError(err)
 	}
 	return client, nil
-}
-
-// connect opens a client and returns once it has talked to Redis.
-func connect(ctx context.Context, cfg *Config) (rueidis.Client, error) {
-	return redisconn.Connect(ctx, &redisconn.Options{
-		Addrs: cfg.Addrs, Master: cfg.Master, Cluster: cfg.Cluster, Namespace: cfg.Namespace,
-		Username: cfg.Username, Password: cfg.Password, SentinelUsername: cfg.SentinelUsername, SentinelPassword: cfg.SentinelPassword,
-		DB: cfg.DB, TLS: cfg.TLS, ConnectTimeout: cfg.ConnectTimeout, Timeout: cfg.Timeout,
-	})
 }

@@ -1,12 +1,13 @@
 package redisstore
 
 import (
+	"cmp"
 	"crypto/tls"
 	"log/slog"
-	"regexp"
 	"time"
 
 	headgate "github.com/headgate-io/headgate"
+	"github.com/headgate-io/headgate/internal/redisconn"
 )
 
 // Config says where Redis is and how to use it. The zero Config means a Redis without a password on 127.0.0.1:6379.
@@ -104,14 +105,11 @@ const (
 )
 
 func (c Config) withDefaults() Config {
-	if len(c.Addrs) == 0 {
-		c.Addrs = []string{"127.0.0.1:6379"}
-	}
-	c.ConnectTimeout = orDefault(c.ConnectTimeout, time.Second)
-	c.Namespace = orDefault(c.Namespace, "headgate")
-	c.Timeout = orDefault(c.Timeout, 200*time.Millisecond)
-	c.MaxBatch = orDefault(c.MaxBatch, maxBatch)
-	c.MaxQueue = orDefault(c.MaxQueue, 16384)
+	where := c.redis().WithDefaults()
+	c.Addrs, c.ConnectTimeout, c.Namespace = where.Addrs, where.ConnectTimeout, where.Namespace
+	c.Timeout = cmp.Or(c.Timeout, 200*time.Millisecond)
+	c.MaxBatch = cmp.Or(c.MaxBatch, maxBatch)
+	c.MaxQueue = cmp.Or(c.MaxQueue, 16384)
 	if c.MaxInFlight == 0 {
 		if c.MaxInFlight = 2; c.Cluster {
 			c.MaxInFlight = 1
@@ -126,34 +124,26 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func orDefault[T comparable](v, absent T) T {
-	var zero T
-	if v == zero {
-		return absent
+// redis is the part that says where Redis is.
+func (c *Config) redis() *redisconn.Options {
+	return &redisconn.Options{
+		Addrs: c.Addrs, Master: c.Master, Cluster: c.Cluster, Namespace: c.Namespace,
+		Username: c.Username, Password: c.Password, SentinelUsername: c.SentinelUsername, SentinelPassword: c.SentinelPassword,
+		DB: c.DB, TLS: c.TLS, ConnectTimeout: c.ConnectTimeout, Timeout: c.Timeout,
 	}
-	return v
 }
 
-var namespaceForm = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
-
 func (c *Config) validate() error {
+	if err := c.redis().Check(); err != nil {
+		return configErrorf("%s", err)
+	}
 	switch {
-	case !namespaceForm.MatchString(c.Namespace):
-		return configErrorf("namespace %q is not 1 to 64 letters, digits, '.', '_', '-' or ':'", c.Namespace)
-	case c.Timeout < time.Millisecond:
-		return configErrorf("timeout %s is below 1ms", c.Timeout)
-	case c.ConnectTimeout < time.Millisecond:
-		return configErrorf("connect timeout %s is below 1ms", c.ConnectTimeout)
 	case c.MaxBatch < 1 || c.MaxBatch > maxBatch:
 		return configErrorf("a batch of %d takes is outside 1 to %d", c.MaxBatch, maxBatch)
 	case c.MaxInFlight < 1:
 		return configErrorf("%d calls in flight: at least 1 is needed", c.MaxInFlight)
 	case c.MaxQueue < 1:
 		return configErrorf("a queue of %d takes: at least 1 is needed", c.MaxQueue)
-	case c.Cluster && c.Master != "":
-		return configErrorf("both Cluster and Master (Sentinel) are set; choose one")
-	case c.DB < 0 || (c.Cluster && c.DB != 0):
-		return configErrorf("database %d: a number from 0 is needed, and a cluster has only 0", c.DB)
 	}
 	return nil
 }

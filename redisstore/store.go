@@ -17,6 +17,7 @@ import (
 
 	headgate "github.com/headgate-io/headgate"
 	"github.com/headgate-io/headgate/algo"
+	"github.com/headgate-io/headgate/internal/redisconn"
 	"github.com/redis/rueidis"
 )
 
@@ -82,7 +83,7 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &Store{cfg: cfg, client: cfg.Client, scripts: newScripts(), names: newNamer(cfg.Namespace, cfg.Secret), open: newOpenError(), wall: time.Now}
 	if s.client == nil {
-		client, err := connect(ctx, &cfg)
+		client, err := redisconn.Connect(ctx, cfg.redis())
 		if err != nil {
 			return nil, connectError(err)
 		}

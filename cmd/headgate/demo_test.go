@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -40,17 +41,7 @@ func TestDemoInterrupted(t *testing.T) {
 	cmd := command(t.Context(), nil, "demo", "--duration", "1h", "--shoppers", "20", "--bots", "0")
 	var stdout strings.Builder
 	cmd.Stdout = &stdout
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	lines := bufio.NewScanner(stderr)
-	for served := regexp.MustCompile(`allowed +[1-9]`); lines.Scan() && !served.MatchString(lines.Text()); {
-	}
+	lines := startDemo(t, cmd)
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -64,4 +55,21 @@ func TestDemoInterrupted(t *testing.T) {
 			t.Errorf("the summary has no %q:\n%s", want, stdout.String())
 		}
 	}
+}
+
+// startDemo starts a demo and waits until it has served somebody. What it says from then on must be read.
+func startDemo(t *testing.T, cmd *exec.Cmd) *bufio.Scanner {
+	t.Helper()
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	lines := bufio.NewScanner(stderr)
+	for served := regexp.MustCompile(`allowed +[1-9]`); lines.Scan() && !served.MatchString(lines.Text()); {
+	}
+	return lines
 }

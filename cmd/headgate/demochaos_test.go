@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -157,17 +156,7 @@ func TestDemoEndsItsRedis(t *testing.T) {
 // startAndFind starts a demo, waits until it has served somebody, and returns the number of its Redis.
 func startAndFind(t *testing.T, cmd *exec.Cmd, folder string) int {
 	t.Helper()
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	lines := bufio.NewScanner(stderr)
-	for served := regexp.MustCompile(`allowed +[1-9]`); lines.Scan() && !served.MatchString(lines.Text()); {
-	}
+	lines := startDemo(t, cmd)
 	go func() {
 		for lines.Scan() {
 		}

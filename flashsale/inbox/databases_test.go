@@ -23,16 +23,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	postgres.Close()
-	mariadb.Close()
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			os.Stderr.WriteString(err.Error() + "\n")
-			code = 1
-		}
-	}
-	os.Exit(code)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		postgres.Close()
+		mariadb.Close()
+		os.Exit(code)
+	}))
 }
 
 // database is an empty one, and how to open it.

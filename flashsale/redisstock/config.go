@@ -1,12 +1,13 @@
 package redisstock
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/internal/redisconn"
 	"github.com/redis/rueidis"
 )
 
@@ -59,49 +60,38 @@ type Config struct {
 const maxBatch = 128
 
 func (c Config) withDefaults() Config {
-	if len(c.Addrs) == 0 {
-		c.Addrs = []string{"127.0.0.1:6379"}
-	}
-	c.ConnectTimeout = orDefault(c.ConnectTimeout, time.Second)
-	c.Namespace = orDefault(c.Namespace, "headgate")
-	c.Timeout = orDefault(c.Timeout, time.Second)
-	c.MaxBatch = orDefault(c.MaxBatch, maxBatch)
-	c.MaxInFlight = orDefault(c.MaxInFlight, 2)
-	c.MaxQueue = orDefault(c.MaxQueue, 16384)
-	c.MaxCalls = orDefault(c.MaxCalls, 64)
-	c.MaxDead = orDefault(c.MaxDead, 10_000)
-	c.MaxRefusalBytes = orDefault(c.MaxRefusalBytes, 64<<20)
+	where := c.redis().WithDefaults()
+	c.Addrs, c.ConnectTimeout, c.Namespace = where.Addrs, where.ConnectTimeout, where.Namespace
+	c.Timeout = cmp.Or(c.Timeout, time.Second)
+	c.MaxBatch = cmp.Or(c.MaxBatch, maxBatch)
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, 2)
+	c.MaxQueue = cmp.Or(c.MaxQueue, 16384)
+	c.MaxCalls = cmp.Or(c.MaxCalls, 64)
+	c.MaxDead = cmp.Or(c.MaxDead, 10_000)
+	c.MaxRefusalBytes = cmp.Or(c.MaxRefusalBytes, 64<<20)
 	return c
 }
 
-func orDefault[T comparable](v, absent T) T {
-	var zero T
-	if v == zero {
-		return absent
+// redis is the part that says where Redis is.
+func (c *Config) redis() *redisconn.Options {
+	return &redisconn.Options{
+		Addrs: c.Addrs, Master: c.Master, Cluster: c.Cluster, Namespace: c.Namespace,
+		Username: c.Username, Password: c.Password, SentinelUsername: c.SentinelUsername, SentinelPassword: c.SentinelPassword,
+		DB: c.DB, TLS: c.TLS, ConnectTimeout: c.ConnectTimeout, Timeout: c.Timeout,
 	}
-	return v
 }
 
-var namespaceForm = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
-
 func (c *Config) validate() error {
+	if err := c.redis().Check(); err != nil {
+		return configErrorf("%s", err)
+	}
 	switch {
-	case !namespaceForm.MatchString(c.Namespace):
-		return configErrorf("namespace %q is not 1 to 64 letters, digits, '.', '_', '-' or ':'", c.Namespace)
-	case c.Timeout < time.Millisecond:
-		return configErrorf("timeout %s is below 1ms", c.Timeout)
-	case c.ConnectTimeout < time.Millisecond:
-		return configErrorf("connect timeout %s is below 1ms", c.ConnectTimeout)
 	case c.MaxBatch < 1 || c.MaxBatch > maxBatch:
 		return configErrorf("a batch of %d reserve calls is outside 1 to %d", c.MaxBatch, maxBatch)
 	case c.MaxInFlight < 1 || c.MaxQueue < 1 || c.MaxCalls < 1 || c.MaxDead < 1:
 		return configErrorf("MaxInFlight %d, MaxQueue %d, MaxCalls %d and MaxDead %d: at least 1 each is needed", c.MaxInFlight, c.MaxQueue, c.MaxCalls, c.MaxDead)
 	case c.MaxRefusalBytes < 1 || c.MaxRefusalBytes > maxNumber:
 		return configErrorf("MaxRefusalBytes %d: at least 1 is needed", c.MaxRefusalBytes)
-	case c.Cluster && c.Master != "":
-		return configErrorf("both Cluster and Master (Sentinel) are set; choose one")
-	case c.DB < 0 || (c.Cluster && c.DB != 0):
-		return configErrorf("database %d: a number from 0 is needed, and a cluster has only 0", c.DB)
 	}
 	return nil
 }

@@ -19,18 +19,15 @@ var shared = testservers.Share(func(tb testservers.TB) *testservers.RedisServer 
 })
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	shared.Close()
-	if code == 0 {
+	goleak.VerifyTestMain(m,
+		goleak.Cleanup(func(code int) {
+			shared.Close()
+			os.Exit(code)
+		}),
 		// The client of a cluster closes connections of nodes that it does not use any more 5 s later, and looks at a cluster that
 		// failed a second later, in goroutines that nobody can end.
-		if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
-			goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1")); err != nil {
-			os.Stderr.WriteString(err.Error() + "\n")
-			code = 1
-		}
-	}
-	os.Exit(code)
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
 }
 
 var namespaces atomic.Int64

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/internal/redisconn"
 	"github.com/redis/rueidis"
 )
 
@@ -43,7 +44,7 @@ func New(ctx context.Context, cfg Config) (*Stock, error) {
 	}
 	s := &Stock{cfg: cfg, client: cfg.Client, scripts: newScripts(), slots: make(chan struct{}, cfg.MaxCalls), lanes: map[laneKey]*lane{}}
 	if s.client == nil {
-		client, err := connect(ctx, &cfg)
+		client, err := redisconn.Connect(ctx, cfg.redis())
 		if err != nil {
 			return nil, connectError(err)
 		}

@@ -3,7 +3,6 @@ package sqlorders
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -29,14 +28,11 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(childFile); file != "" {
 		childOpens(file)
 	}
-	code := m.Run()
-	shared.postgres.Close()
-	shared.mariadb.Close()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Println(err)
-		code = 1
-	}
-	os.Exit(code)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		shared.postgres.Close()
+		shared.mariadb.Close()
+		os.Exit(code)
+	}))
 }
 
 // urls makes an empty database for a test, by the name of each.

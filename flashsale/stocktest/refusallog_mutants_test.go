@@ -2,19 +2,17 @@ package stocktest_test
 
 import (
 	"context"
-	"os"
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/memstock"
 	"github.com/headgate-io/headgate/flashsale/stocktest"
+	"github.com/headgate-io/headgate/internal/mutanttest"
 )
 
-const refusalMutantVariable = "HEADGATE_TEST_REFUSAL_MUTANT"
+var refusalSuite = mutanttest.Suite{Test: "TestRefusalMutant"}
 
 // bentLog is a log of refusals with a fault.
 type bentLog struct {
@@ -81,11 +79,12 @@ func refusalMutants() map[string]struct {
 	}
 }
 
-// TestRefusalMutant runs the suite on the mutant that the environment names.
+// TestRefusalMutant runs the suite on a mutant, for TestRefusalsCatches.
 func TestRefusalMutant(t *testing.T) {
-	m, ok := refusalMutants()[os.Getenv(refusalMutantVariable)]
+	name := refusalSuite.Chosen(t)
+	m, ok := refusalMutants()[name]
 	if !ok {
-		t.Skip(refusalMutantVariable + " names no mutant: this test is a part of TestRefusalsCatches")
+		t.Fatalf("no mutant is named %q", name)
 	}
 	stocktest.ExerciseRefusals(t, func(_ *testing.T, now func() time.Time, bytes int) flashsale.RefusalLog {
 		b := &bentLog{Stock: memstock.New(memstock.Config{Now: now, MaxRefusalBytes: bytes})}
@@ -96,20 +95,9 @@ func TestRefusalMutant(t *testing.T) {
 
 // TestRefusalsCatches: each part of the suite that is meant to see a fault sees it, and sees none where none is.
 func TestRefusalsCatches(t *testing.T) {
+	var all []mutanttest.Mutant
 	for name, m := range refusalMutants() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRefusalMutant$", "-test.timeout=120s")
-			cmd.Env = append(os.Environ(), refusalMutantVariable+"="+name)
-			out, _ := cmd.CombinedOutput() // it is to fail
-			for _, part := range m.parts {
-				if !strings.Contains(string(out), "--- FAIL: TestRefusalMutant/"+part+" ") {
-					t.Errorf("the part %q does not see it:\n%s", part, out)
-				}
-			}
-			if failed := strings.Contains(string(out), "--- FAIL"); failed != (len(m.parts) > 0) || !failed && !strings.Contains(string(out), "PASS") {
-				t.Errorf("failed=%t:\n%s", failed, out)
-			}
-		})
+		all = append(all, mutanttest.Mutant{Name: name, Parts: m.parts})
 	}
+	refusalSuite.Catch(t, all...)
 }

@@ -3,30 +3,12 @@ package redisconn
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
 )
-
-// Options say where Redis is. They are what the Config of a store says, with its defaults.
-type Options struct {
-	// Addrs are host:port of Redis; of the sentinels if Master is set; of some nodes of a cluster if Cluster is set.
-	Addrs   []string
-	Master  string
-	Cluster bool
-	// Username and Password are of an ACL user, the others for the sentinels themselves.
-	Username, Password                 string
-	SentinelUsername, SentinelPassword string
-	DB                                 int
-	TLS                                *tls.Config
-	// ConnectTimeout bounds connecting, Timeout is how long a call of the store waits.
-	ConnectTimeout, Timeout time.Duration
-	// Namespace is what the store's keys begin with.
-	Namespace string
-}
 
 // Connect opens a client and returns once it has talked to Redis. A node of a cluster that is taken for a lone Redis is refused, with
 // Redis's own error, CROSSSLOT.

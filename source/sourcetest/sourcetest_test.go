@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/headgate-io/headgate/internal/mutanttest"
 	"github.com/headgate-io/headgate/source"
 )
 
@@ -98,17 +97,15 @@ func (c *cell) Watch(ctx context.Context, changed func()) error {
 	}
 }
 
-const faultVariable = "HEADGATE_TEST_FAULT"
+var suite = mutanttest.Suite{Test: "TestFault"}
 
-// TestFault runs the suite on a source with the fault that the environment names: TestCatches runs it in a process of its own,
-// since it is to fail.
+// none is the name of no fault.
+const none = "none"
+
+// TestFault runs the suite on a source with a fault, for TestCatches.
 func TestFault(t *testing.T) {
-	fault, ok := os.LookupEnv(faultVariable)
-	if !ok {
-		t.Skip(faultVariable + " names no fault: this test is a part of TestCatches")
-	}
-	slack := time.Second
-	if fault == "" { // a busy machine is no fault
+	fault, slack := suite.Chosen(t), time.Second
+	if fault == none { // a busy machine is no fault
 		slack = time.Minute
 	}
 	Run(t, Config{Within: time.Second, slack: slack, New: func(testing.TB) Place {
@@ -124,29 +121,12 @@ func TestFault(t *testing.T) {
 // TestCatches: the part of the suite that is meant to see a fault sees it, and sees none where none is.
 func TestCatches(t *testing.T) {
 	t.Parallel()
+	all := []mutanttest.Mutant{{Name: none}}
 	for fault, part := range map[string]string{
-		"": "", "name": "name", "loads": "loads", "nothing": "nothing", "size": "size", "context": "context", "watch": "watch",
+		"name": "name", "loads": "loads", "nothing": "nothing", "size": "size", "context": "context", "watch": "watch",
 		"once": "watch", "early": "early", "gone": "gone", "deaf": "end", "error": "end",
 	} {
-		t.Run("fault "+fault, func(t *testing.T) {
-			t.Parallel()
-			run := "^TestFault$"
-			if part != "" {
-				run += "/^" + part + "$"
-			}
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+run, "-test.timeout=10m")
-			cmd.Env = append(os.Environ(), faultVariable+"="+fault)
-			out, err := cmd.CombinedOutput()
-			if failed := new(exec.ExitError); err != nil && !errors.As(err, &failed) {
-				t.Fatal(err)
-			}
-			if part == "" {
-				if err != nil {
-					t.Errorf("a source without a fault fails:\n%s", out)
-				}
-			} else if !strings.Contains(string(out), "--- FAIL: TestFault/"+part+" ") {
-				t.Errorf("the part %q does not see the fault:\n%s", part, out)
-			}
-		})
+		all = append(all, mutanttest.Mutant{Name: fault, Parts: []string{part}})
 	}
+	suite.Catch(t, all...)
 }

@@ -1,7 +1,6 @@
 package invariants
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
@@ -28,17 +27,12 @@ var shared = servers{
 func startRedis(tb testservers.TB) *testservers.RedisServer { return testservers.Redis(tb) }
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	shared.postgres.Close()
-	shared.mariadb.Close()
-	for _, r := range shared.redis {
-		r.Close()
-	}
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		shared.postgres.Close()
+		shared.mariadb.Close()
+		for _, r := range shared.redis {
+			r.Close()
 		}
-	}
-	os.Exit(code)
+		os.Exit(code)
+	}))
 }
