@@ -11,9 +11,9 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/headgate-io/headgate/flashsale/inbox"
+	"github.com/headgate-io/headgate/internal/leaktest"
 	"github.com/headgate-io/headgate/internal/testservers"
 	_ "github.com/jackc/pgx/v5/stdlib"
-	"go.uber.org/goleak"
 	_ "modernc.org/sqlite"
 )
 
@@ -23,10 +23,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	os.Exit(leaktest.Main(m, func() {
 		postgres.Close()
 		mariadb.Close()
-		os.Exit(code)
 	}))
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/headgate-io/headgate/flashsale/redisstock"
+	"github.com/headgate-io/headgate/internal/leaktest"
 	"github.com/headgate-io/headgate/internal/testservers"
-	"go.uber.org/goleak"
 )
 
 // shared is the server of the tests that do it no harm.
@@ -19,15 +19,7 @@ var shared = testservers.Share(func(tb testservers.TB) *testservers.RedisServer 
 })
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.Cleanup(func(code int) {
-			shared.Close()
-			os.Exit(code)
-		}),
-		// The client of a cluster closes connections of nodes that it does not use any more 5 s later, and looks at a cluster that
-		// failed a second later, in goroutines that nobody can end.
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+	os.Exit(leaktest.Main(m, shared.Close, leaktest.RedisCluster()...))
 }
 
 var namespaces atomic.Int64

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/headgate-io/headgate/flashsale"
+	"github.com/headgate-io/headgate/internal/leaktest"
 	"github.com/headgate-io/headgate/internal/testservers"
 )
 
@@ -28,11 +27,12 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(childFile); file != "" {
 		childOpens(file)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		shared.postgres.Close()
-		shared.mariadb.Close()
-		os.Exit(code)
-	}))
+	os.Exit(leaktest.Main(m, shared.close))
+}
+
+func (s *servers) close() {
+	s.postgres.Close()
+	s.mariadb.Close()
 }
 
 // urls makes an empty database for a test, by the name of each.

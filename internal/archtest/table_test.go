@@ -140,6 +140,7 @@ func table() []row {
 		{pkg: "flashsale/saletest/faults", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of a whole sale in processes of its own, while they and their stores die"},
 		{pkg: "source/sourcetest", layer: 2, own: []string{"source"}, onlyTests: true, why: "judges any source"},
 		{pkg: "internal/testservers", layer: 1, own: []string{"internal/childserver"}, onlyTests: true, why: "starts servers; a test of any package may use it"},
+		{pkg: "internal/leaktest", layer: 1, libs: []string{"go.uber.org/goleak"}, onlyTests: true, why: "looks for goroutines that any package's tests have left"},
 		{pkg: "internal/mutanttest", layer: 1, onlyTests: true, why: "judges suites of tests by things with a fault; it knows a test and its parts"},
 		{pkg: "internal/openapitest", layer: 1, libs: []string{"github.com/getkin/kin-openapi"}, onlyTests: true, why: "holds answers to the OpenAPI document of any handler"},
 		{pkg: "internal/faults", layer: 4, own: []string{anything}, libs: []string{anything}, onlyTests: true, why: "has tests only: of all parts together, while one of them fails"},

@@ -4,8 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/headgate-io/headgate/internal/leaktest"
 	"github.com/headgate-io/headgate/internal/testservers"
 )
 
@@ -27,12 +26,13 @@ var shared = servers{
 func startRedis(tb testservers.TB) *testservers.RedisServer { return testservers.Redis(tb) }
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		shared.postgres.Close()
-		shared.mariadb.Close()
-		for _, r := range shared.redis {
-			r.Close()
-		}
-		os.Exit(code)
-	}))
+	os.Exit(leaktest.Main(m, shared.close))
+}
+
+func (s *servers) close() {
+	s.postgres.Close()
+	s.mariadb.Close()
+	for _, r := range s.redis {
+		r.Close()
+	}
 }
