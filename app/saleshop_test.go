@@ -24,7 +24,7 @@ rules:
     match: {methods: [POST], paths: ['/_headgate/sales/{sale}/skus/{sku}/token']}
     key: [user]
     missing: skip
-    limits: [fixed_window 3/1h]
+    limits: [sliding_log 3/1h]
 `
 
 const (
