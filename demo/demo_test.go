@@ -87,7 +87,7 @@ func TestStory(t *testing.T) {
 		if len(missing) == 0 || t.Failed() {
 			return
 		}
-		if second == 16*time.Second {
+		if second == 8*time.Second {
 			t.Fatalf("however slowly it is told: %s", strings.Join(missing, "; "))
 		}
 		t.Logf("%s: %s", 8*second, strings.Join(missing, "; "))

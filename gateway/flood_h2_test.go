@@ -58,8 +58,12 @@ func (f *h2Flooder) ended(t *testing.T) {
 // is reported.
 func TestRapidReset(t *testing.T) {
 	const streams = 8
-	var now, most, judged, done atomic.Int64
-	service := upstreamServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	var now, most, judged, done, there atomic.Int64
+	service := upstreamServer(t, func(_ http.ResponseWriter, r *http.Request) {
+		there.Add(1)
+		<-r.Context().Done()
+		there.Add(-1)
+	})
 	addr, stop := running(t, Config{Upstream: service, Decider: decider(func(*httpverdict.Request) *httpverdict.Verdict {
 		judged.Add(1)
 		for n := now.Add(1); ; {
@@ -78,6 +82,7 @@ func TestRapidReset(t *testing.T) {
 			break // the server has had enough, which is well
 		}
 	}
+	until(t, "each is over, at the service too", func() bool { return judged.Load() == done.Load() && there.Load() == 0 }) // while the connections live
 	f.conn.Close()
 	if err := stop(); err != nil {
 		t.Error(err)

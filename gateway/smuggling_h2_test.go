@@ -98,7 +98,7 @@ func TestSmugglingOverHTTP2(t *testing.T) {
 		{"TRACE", request("TRACE", "/"), "", []string{"405"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newSmuggler(t)
+			s := newSmuggler(t, shortly)
 			status := sayH2(t, s.addr, c.fields, c.body)
 			if !slices.Contains(c.status, status) {
 				t.Errorf("answer %s, want one of %s", status, c.status)

@@ -92,7 +92,6 @@ func TestToldOnce(t *testing.T) {
 					t.Errorf("told %q, want %q", o.calls, c.want)
 				}
 			})
-
 		})
 	}
 }
@@ -129,7 +128,6 @@ func TestToldInTime(t *testing.T) {
 			}
 		}
 	})
-
 }
 
 // TestToldApart: of takes that go one by one the last tells, of the failure if one failed.

@@ -144,7 +144,6 @@ func TestErrors(t *testing.T) {
 					t.Errorf("always: it took %s", took)
 				}
 			})
-
 		})
 	}
 }
@@ -265,7 +264,6 @@ func TestStuckClient(t *testing.T) {
 		await(t, func() bool { allowed, err := takeOne(s); return allowed && err == nil })
 		await(t, func() bool { return s.stuck.Load() == 0 })
 	})
-
 }
 
 // await polls a condition that other goroutines bring about.

@@ -189,8 +189,12 @@ func leaveInTime(t *testing.T, srv *testservers.RedisServer, timeout time.Durati
 			defer cancel()
 			start := time.Now()
 			_, err := headgate.Take(ctx, s, headgate.One("s", strconv.Itoa(i), limit))
-			if time.Since(start) > deadline+5*timeout { // a loaded machine may be slow to wake 3,000
+			took := time.Since(start)
+			if took > deadline+5*timeout { // a loaded machine may be slow to wake 3,000
 				tooLate.Add(1)
+			}
+			if took > deadline+tooSlow {
+				t.Errorf("a caller with a deadline of %s was kept for %s", deadline, took)
 			}
 			if code := headgate.CodeOf(err); code != headgate.CodeTimeout && code != headgate.CodeIndeterminate {
 				wrong.Add(1)

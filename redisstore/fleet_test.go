@@ -40,11 +40,15 @@ func testBeat(t *testing.T, s *redisstore.Store) {
 			t.Errorf("beat %d: %d live, notes %q", i, live, notes)
 		}
 	}
-	beat(t, s, "c", brief)
-	start := time.Now()
-	awaitBeat(t, s, func(live int, _ map[string]string) bool { return live == 2 })
-	if took := time.Since(start); took > brief+recovery/2 {
-		t.Errorf("one was taken for alive for %s", took)
+	least := recovery
+	for tries := 5; tries > 0 && least > brief+time.Second; tries-- { // a busy machine may see it late
+		beat(t, s, "c", brief)
+		start := time.Now()
+		awaitBeat(t, s, func(live int, _ map[string]string) bool { return live == 2 })
+		least = min(least, time.Since(start))
+	}
+	if least > brief+time.Second {
+		t.Errorf("one was taken for alive for %s", least)
 	}
 	if live, _ := beat(t, s, "c", time.Minute); live != 3 {
 		t.Errorf("when it is back: %d live", live)

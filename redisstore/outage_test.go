@@ -47,15 +47,21 @@ func leaveAlone(t *testing.T, srv *testservers.RedisServer, cut bool) (late map[
 		t.Fatal(err)
 	}
 	late = map[string]time.Duration{}
+	lasted := func(what string, took, most time.Duration) {
+		if took > most {
+			late[what] = took
+		}
+		if took > tooSlow {
+			t.Errorf("cut %v: %s took %s", cut, what, took)
+		}
+	}
 	for i := range 5 {
 		start := time.Now()
 		_, err := headgate.Take(t.Context(), s, headgate.One("s", "k", limit))
 		if err == nil {
 			t.Errorf("cut %v, call %d: a Redis that is stopped answers", cut, i)
 		}
-		if took := time.Since(start); took > 500*time.Millisecond {
-			late["call "+strconv.Itoa(i)] = took
-		}
+		lasted("call "+strconv.Itoa(i), time.Since(start), 500*time.Millisecond)
 	}
 	var wg sync.WaitGroup
 	for i := range 50 {
@@ -65,9 +71,7 @@ func leaveAlone(t *testing.T, srv *testservers.RedisServer, cut bool) (late map[
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(start); took > 5*time.Second {
-		late["closing"] = took
-	}
+	lasted("closing", time.Since(start), 5*time.Second)
 	wg.Wait()
 	if err := srv.Resume(); err != nil {
 		t.Fatal(err)

@@ -89,7 +89,6 @@ func TestMovingKeys(t *testing.T) {
 		}
 		await(t, func() bool { return s.stuck.Load() == 0 })
 	})
-
 }
 
 // TestApartLeavesAnswered: an op that has its answer is another's, and is no longer part of the batch.

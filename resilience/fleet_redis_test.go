@@ -1,8 +1,6 @@
 package resilience
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,23 +8,6 @@ import (
 	"github.com/headgate-io/headgate/internal/testservers"
 	"github.com/headgate-io/headgate/redisstore"
 )
-
-// awaitSoon waits until a condition holds. How soon it must is tested in virtual time.
-func awaitSoon(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	const within = time.Minute
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	err := testservers.Poll(ctx, func() error {
-		if !holds() {
-			return errors.New(what)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatalf("not within %s: %v", within, err)
-	}
-}
 
 // TestFleetOnRedis: three instances on one Redis. A switch that a hand turns on one is in force on all, one that is killed
 // is not counted after a while, and when Redis is killed the last that was known stays.
@@ -47,23 +28,23 @@ func TestFleetOnRedis(t *testing.T) {
 		all = append(all, in)
 	}
 	for _, in := range all {
-		awaitSoon(t, "three live", func() bool { return in.fleet.Live() == 3 })
+		await(t, "three live", func() bool { return in.fleet.Live() == 3 })
 	}
 
 	all[0].turn(t, LevelRestricted, true, "the sale has begun")
 	all[0].turn(t, LevelDeviceLifted, true, `"<devices>" & others`)
 	for _, in := range all {
-		awaitSoon(t, "switched everywhere", func() bool { return in.Restricted() && in.DeviceLifted() })
+		await(t, "switched everywhere", func() bool { return in.Restricted() && in.DeviceLifted() })
 	}
 	if s := all[2].Switches(); s[2].Why != "the sale has begun" || s[1].Why != `"<devices>" & others` || s[1].By != ByHand {
 		t.Errorf("%+v", s)
 	}
 	all[2].turn(t, LevelDeviceLifted, false, "enough")
-	awaitSoon(t, "switched off everywhere", func() bool { return !all[0].DeviceLifted() && !all[1].DeviceLifted() })
+	await(t, "switched off everywhere", func() bool { return !all[0].DeviceLifted() && !all[1].DeviceLifted() })
 
 	all[2].fleet.stop() // without a word
 	for _, in := range all[:2] {
-		awaitSoon(t, "two live", func() bool { return in.fleet.Live() == 2 })
+		await(t, "two live", func() bool { return in.fleet.Live() == 2 })
 	}
 
 	srv.Kill()
@@ -71,19 +52,19 @@ func TestFleetOnRedis(t *testing.T) {
 	if s := all[1].Switches()[2]; s.On || !s.Pending {
 		t.Errorf("switched while Redis is away: %+v", s)
 	}
-	awaitSoon(t, "aged", func() bool { return all[0].fleet.Age() > 1500*time.Millisecond })
+	await(t, "aged", func() bool { return all[0].fleet.Age() > 1500*time.Millisecond })
 	if n := all[0].fleet.Live(); n != 2 {
 		t.Errorf("%d live, two were known last", n)
 	}
 	if err := srv.Restart(testservers.Empty); err != nil {
 		t.Fatal(err)
 	}
-	awaitSoon(t, "the switch was sent", func() bool { return !all[0].Restricted() && !all[1].Switches()[2].Pending })
+	await(t, "the switch was sent", func() bool { return !all[0].Restricted() && !all[1].Switches()[2].Pending })
 	if n := all[0].fleet.Live(); n != 2 {
 		t.Errorf("%d live on a Redis that has come back empty", n)
 	}
 	if err := all[1].fleet.Close(); err != nil {
 		t.Fatal(err)
 	}
-	awaitSoon(t, "one lives", func() bool { return all[0].fleet.Live() == 1 })
+	await(t, "one lives", func() bool { return all[0].fleet.Live() == 1 })
 }

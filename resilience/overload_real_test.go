@@ -56,12 +56,12 @@ func TestOverloadMemoryForReal(t *testing.T) {
 	}
 	kept := fill(235)
 	runtime.GC()
-	await(t, func() bool { return o.Shed(Sheddable) && o.Danger() })
+	await(t, "it sheds", func() bool { return o.Shed(Sheddable) && o.Danger() })
 	if s := o.Stats(); s.MemoryBy != "limit of GOMEMLIMIT" || s.MemoryBound != 256*chunk || s.Memory < 0.9 || !strings.HasPrefix(s.Why, "memory at 9") {
 		t.Errorf("%+v", s)
 	}
 	runtime.KeepAlive(kept)
-	await(t, func() bool { return !o.Shed(Sheddable) && !o.Danger() && !o.Stats().Active }) // after a collection of its own accord
+	await(t, "it sheds no more", func() bool { return !o.Shed(Sheddable) && !o.Danger() && !o.Stats().Active }) // after a collection of its own accord
 }
 
 func fill(chunks int) [][]byte {
@@ -86,7 +86,7 @@ func TestOverloadForReal(t *testing.T) {
 		return process.Sample()
 	}})
 	defer o.Close()
-	await(t, func() bool { return samples.Load() > 3 })
+	await(t, "there are samples", func() bool { return samples.Load() > 3 })
 	idle, _ := o.Load()
 	ctx, stop := context.WithCancel(t.Context())
 	var burning sync.WaitGroup
@@ -99,12 +99,12 @@ func TestOverloadForReal(t *testing.T) {
 	defer burning.Wait()
 	defer stop()
 	var busy float64
-	await(t, func() bool { busy, _ = o.Load(); return busy > 4*idle+0.001 })
+	await(t, "the load is seen", func() bool { busy, _ = o.Load(); return busy > 4*idle+0.001 })
 	if o.Shed(Sheddable) || o.Danger() {
 		t.Errorf("sheds below its threshold: %+v", o.Stats())
 	}
 	o.SetThresholds(busy/2, 1)
-	await(t, func() bool {
+	await(t, "it sheds", func() bool {
 		now, _ := o.Load()
 		busy = min(busy, now) // the machine may let them burn less than it did
 		o.SetThresholds(max(busy/2, 2*idle), 1)
@@ -115,14 +115,14 @@ func TestOverloadForReal(t *testing.T) {
 	}
 	stop()
 	burning.Wait()
-	await(t, func() bool { return !o.Danger() && !o.Stats().Active && !o.Shed(Sheddable) })
+	await(t, "it sheds no more", func() bool { return !o.Danger() && !o.Stats().Active && !o.Shed(Sheddable) })
 }
 
 // giveUp is a time in which even a busy machine gets there.
 const giveUp = 2 * time.Minute
 
-// await returns when a condition holds.
-func await(t *testing.T, holds func() bool) {
+// await returns when a condition holds. How soon it must is tested in virtual time.
+func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -130,7 +130,7 @@ func await(t *testing.T, holds func() bool) {
 		select {
 		case <-ticker.C:
 		case <-end:
-			t.Fatalf("it has not come to that within %s", giveUp)
+			t.Fatalf("not within %s: %s", giveUp, what)
 		}
 	}
 }

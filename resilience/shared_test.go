@@ -1,8 +1,8 @@
 package resilience_test
 
 import (
+	"context"
 	"errors"
-	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,27 +56,32 @@ func admitted(t *testing.T, both [2]*Shared, key string) (n [2]int) {
 	limit := headgate.MustParseLimit("fixed_window 100/36500d")
 	var sum atomic.Int64
 	var denied [2]atomic.Int64
+	var over atomic.Bool
 	var all sync.WaitGroup
 	for i, s := range both {
 		all.Go(func() {
 			look := time.NewTicker(time.Millisecond)
 			defer look.Stop()
-			for before := int64(0); denied[0].Load() < 300 || denied[1].Load() < 300; {
+			for before := int64(0); !over.Load(); {
 				switch ok, err := headgate.Allow(t.Context(), s, limit, key); {
 				case err != nil:
 					t.Error(err)
-					denied[i].Store(math.MaxInt32)
-					return
+					over.Store(true)
 				case ok:
 					n[i]++
-					sum.Add(1)
+					if sum.Add(1) > 1000 {
+						t.Error("there is no end to what is admitted")
+						over.Store(true)
+					}
 					denied[0].Store(0)
 					denied[1].Store(0)
 				case before != sum.Load():
 					before = sum.Load()
 					denied[i].Store(0)
 				default:
-					denied[i].Add(1)
+					if denied[i].Add(1) >= 300 && denied[1-i].Load() >= 300 {
+						over.Store(true)
+					}
 					<-look.C
 				}
 			}
@@ -88,7 +93,9 @@ func admitted(t *testing.T, both [2]*Shared, key string) (n [2]int) {
 
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	err := testservers.Poll(t.Context(), func() error {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	err := testservers.Poll(ctx, func() error {
 		if !holds() {
 			return errors.New("waiting for " + what)
 		}

@@ -23,12 +23,12 @@ import (
 func TestDemoChaos(t *testing.T) {
 	t.Parallel()
 	testservers.Need(t, "redis-server")
-	for seconds := 15; ; seconds *= 2 {
+	for seconds := 15; ; seconds *= 3 {
 		missing := missingIn(chaosFor(t, seconds))
 		if len(missing) == 0 || t.Failed() {
 			return
 		}
-		if seconds > 120 {
+		if seconds > 100 {
 			t.Fatalf("in %d s: %s", seconds, strings.Join(missing, "; "))
 		}
 		t.Logf("in %d s: %s", seconds, strings.Join(missing, "; "))
@@ -58,6 +58,14 @@ func chaosFor(t *testing.T, seconds int) *demo.FaultSummary {
 	}
 	if len(c.Faults) != 4 || c.Instances != 3 {
 		t.Fatalf("got %+v", c)
+	}
+	for _, f := range c.Faults {
+		if f.FellToOnError > 0 && f.NoticedMS == nil {
+			t.Errorf("calls failed, and nobody noticed: %+v", f)
+		}
+		if often := float64(f.FellToOnError)*1000 > 100*f.LastedMS; often && strings.HasPrefix(f.Fault, "killed") && f.L1MS == nil {
+			t.Errorf("more than 100 calls failed in each second, and no breaker opened: %+v", f)
+		}
 	}
 	for _, want := range []string{"* Redis is killed, its data lost (SIGKILL)\n", "* Redis is started again, empty\n"} {
 		if !strings.Contains(got.stderr, want) {

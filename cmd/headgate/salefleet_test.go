@@ -199,7 +199,9 @@ func (f *saleFleet) does(job string) (leader *saleInstance) {
 // until waits for what must become so.
 func (f *saleFleet) until(what string, so func() error) {
 	f.t.Helper()
-	if err := testservers.Poll(f.ctx, so); err != nil {
+	ctx, cancel := context.WithTimeout(f.ctx, 3*time.Minute)
+	defer cancel()
+	if err := testservers.Poll(ctx, so); err != nil {
 		f.t.Fatalf("%s: %v", what, err)
 	}
 }

@@ -77,10 +77,11 @@ func (c *chainOnRedis) join(name string, change func(*Config)) *Engine {
 	})
 }
 
-// whole asks for a story until it is whole: the time to look for one is short, and the machine may stand still for longer.
+// whole asks for a story, again where time was up before it was whole: there is little, and the machine may stand still for longer.
 func whole(ctx context.Context, e *Engine, sale, user string) (r Refusals) {
 	for range 20 {
-		if r = e.Refusals(ctx, sale, user); r.Fleet && len(r.Missing) == 0 {
+		began := time.Now()
+		if r = e.Refusals(ctx, sale, user); r.Fleet && len(r.Missing) == 0 || time.Since(began) < storyTime {
 			break
 		}
 	}

@@ -63,7 +63,7 @@ func TestSoldOutOnRedis(t *testing.T) {
 	defer cancel()
 	before := scriptsOf(t, server)
 	var won sync.Map
-	var wins atomic.Int64
+	var wins, unanswered atomic.Int64
 	crowd := func(rounds, first, n int) {
 		var all sync.WaitGroup
 		for i := range 500 {
@@ -76,6 +76,7 @@ func TestSoldOutOnRedis(t *testing.T) {
 						switch code := flashsale.CodeOf(err); {
 						case code == flashsale.CodeUnavailable && pause(ctx, 10*time.Millisecond):
 							k-- // the machine has stood still for longer than a look may take: who is not answered asks again
+							unanswered.Add(1)
 						case err == nil && !answer.Known && mine == "":
 							mine = answer.RID
 							won.Store(mine, r.User)
@@ -92,7 +93,10 @@ func TestSoldOutOnRedis(t *testing.T) {
 	}
 	crowd(rounds, 0, 10_000)
 	calls := scriptsOf(t, server) - before
-	t.Logf("%d clicks made %d calls of Redis", 10_000*rounds, calls)
+	t.Logf("%d clicks made %d calls of Redis, and %d were not answered", 10_000*rounds, calls, unanswered.Load())
+	if unanswered.Load() > int64(10_000*rounds/4) {
+		t.Errorf("%d were not answered, of %d clicks", unanswered.Load(), 10_000*rounds)
+	}
 	if wins.Load() != 200 || calls > 6000 {
 		t.Errorf("%d of 200 are sold, in %d calls of Redis", wins.Load(), calls)
 	}

@@ -93,6 +93,9 @@ func (c *cell) Watch(ctx context.Context, changed func()) error {
 			continue
 		}
 		n++
+		if c.fault == "slow" {
+			<-time.After(3 * slowWithin)
+		}
 		changed()
 	}
 }
@@ -102,13 +105,19 @@ var suite = mutanttest.Suite{Test: "TestFault"}
 // none is the name of no fault.
 const none = "none"
 
+// slowWithin is how soon a source promises to tell that takes three times as long.
+const slowWithin = 100 * time.Millisecond
+
 // TestFault runs the suite on a source with a fault, for TestCatches.
 func TestFault(t *testing.T) {
-	fault, slack := suite.Chosen(t), time.Second
-	if fault == none { // a busy machine is no fault
+	fault, within, slack := suite.Chosen(t), time.Second, time.Second
+	switch fault {
+	case none: // a busy machine is no fault
 		slack = time.Minute
+	case "slow":
+		within, slack = slowWithin, time.Minute
 	}
-	Run(t, Config{Within: time.Second, slack: slack, New: func(testing.TB) Place {
+	Run(t, Config{Within: within, slack: slack, New: func(testing.TB) Place {
 		c := &cell{fault: fault}
 		return Place{
 			Source: c,
@@ -124,7 +133,7 @@ func TestCatches(t *testing.T) {
 	all := []mutanttest.Mutant{{Name: none}}
 	for fault, part := range map[string]string{
 		"name": "name", "loads": "loads", "nothing": "nothing", "size": "size", "context": "context", "watch": "watch",
-		"once": "watch", "early": "early", "gone": "gone", "deaf": "end", "error": "end",
+		"once": "watch", "slow": "watch", "early": "early", "gone": "gone", "deaf": "end", "error": "end",
 	} {
 		all = append(all, mutanttest.Mutant{Name: fault, Parts: []string{part}})
 	}
