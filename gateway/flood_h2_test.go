@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,6 +38,26 @@ func newH2Flooder(t *testing.T, addr string) *h2Flooder {
 	return f
 }
 
+// pongs reads to the end, and closes what it returns at the first answer to a ping.
+func (f *h2Flooder) pongs() <-chan struct{} {
+	heard := make(chan struct{})
+	go func() {
+		once := sync.OnceFunc(func() { close(heard) })
+		defer once()
+		for {
+			frame, err := f.framer.ReadFrame()
+			if err != nil {
+				_, _ = io.Copy(io.Discard, f.conn)
+				return
+			}
+			if ping, ok := frame.(*http2.PingFrame); ok && ping.IsAck() {
+				once()
+			}
+		}
+	}()
+	return heard
+}
+
 func (f *h2Flooder) fields(more ...field) []byte {
 	f.block.Reset()
 	all := append([]field{{":method", "GET"}, {":scheme", "http"}, {":authority", "x"}, {":path", "/"}}, more...)
@@ -64,6 +85,7 @@ func TestRapidReset(t *testing.T) {
 		<-r.Context().Done()
 		there.Add(-1)
 	})
+	pour := make(chan struct{}) // the first are held until there are as many as there may be, or what is reset may be over before the next comes
 	addr, stop := running(t, Config{Upstream: service, Decider: decider(func(*httpverdict.Request) *httpverdict.Verdict {
 		judged.Add(1)
 		for n := now.Add(1); ; {
@@ -71,11 +93,18 @@ func TestRapidReset(t *testing.T) {
 				break
 			}
 		}
+		<-pour
 		return &httpverdict.Verdict{Binding: -1, Done: func(context.Context, httpverdict.Result) { now.Add(-1); done.Add(1) }}
 	})}, ServerConfig{MaxStreams: streams})
 	f := newH2Flooder(t, addr)
-	go io.Copy(io.Discard, f.conn)
+	heard := f.pongs()
 	for i := range 20_000 {
+		if i == 3*streams {
+			f.framer.WritePing(false, [8]byte{})
+			<-heard // all that came before was taken in
+			until(t, "there are as many as there may be", func() bool { return most.Load() >= streams })
+			close(pour)
+		}
 		id := uint32(2*i + 1)
 		if f.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: f.fields(), EndHeaders: true, EndStream: true}) != nil ||
 			f.framer.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
