@@ -73,13 +73,7 @@ func TestRefusalLogGivesWay(t *testing.T) {
 	for range 320 {
 		k.check(s.AppendRefusals(t.Context(), entry))
 	}
-	limit := func(percent int64) { // of its memory is to be in use
-		t.Helper()
-		used := refusalNumber(t, srv, "EVAL", "return tonumber(string.match(redis.call('INFO', 'memory'), 'used_memory:(%d+)'))", 0)
-		if _, err := srv.Do("CONFIG", "SET", "maxmemory", fmt.Sprint(used*100/percent)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	limit := func(percent int64) { limitMemory(t, srv, percent) }
 	was := refusalNumber(t, srv, "XLEN", "ns:{refusals}:log")
 	limit(88)
 	half := was / 2
@@ -105,6 +99,38 @@ func TestRefusalLogGivesWay(t *testing.T) {
 	p, err := s.FindRefusals(t.Context(), flashsale.RefusalQuery{Needles: []string{"xxxxxxxx"}})
 	if err != nil || len(p.Entries) != 0 || time.Since(p.Since.Add(-time.Duration(ahead.Load()))).Abs() > time.Minute {
 		t.Errorf("got %+v, %v", p, err)
+	}
+}
+
+// limitMemory lets so many percent of a Redis's memory be in use.
+func limitMemory(t *testing.T, srv *testservers.RedisServer, percent int64) {
+	t.Helper()
+	used := refusalNumber(t, srv, "EVAL", "return tonumber(string.match(redis.call('INFO', 'memory'), 'used_memory:(%d+)'))", 0)
+	if _, err := srv.Do("CONFIG", "SET", "maxmemory", fmt.Sprint(used*100/percent)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRefusalLogOfManyGivesWay: of more entries than one call removes the older half goes too, in several calls.
+func TestRefusalLogOfManyGivesWay(t *testing.T) {
+	srv := testservers.Redis(t, testservers.MaxMemory("200mb"))
+	now := time.Now() // no minute passes
+	s := open(t, redisstock.Config{Addrs: []string{srv.Addr()}, Namespace: "ns", Now: func() time.Time { return now }})
+	const many, each = 5000, 1024 // entries, and how many a call removes
+	for range many {
+		if err := s.AppendRefusals(t.Context(), []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, want := range []int64{many - each, many - 2*each, many / 2, many / 2} {
+		limitMemory(t, srv, 88)
+		failsWith(t, s.AppendRefusals(t.Context(), []byte("x")), flashsale.CodeBusy, "short of memory")
+		if left := refusalNumber(t, srv, "XLEN", "ns:{refusals}:log"); left != want {
+			t.Errorf("after %d calls %d entries are left, want %d", n+1, left, want)
+		}
+	}
+	if n := refusalNumber(t, srv, "HEXISTS", "ns:{refusals}:meta", "half"); n != 0 {
+		t.Error("it would go on")
 	}
 }
 

@@ -3,14 +3,14 @@
 -- KEYS, both with one hash tag:
 --   1 log   stream: an entry's field "e" is what engines have written. Its ids are times in ms, of the clock below
 --   2 meta  hash: began (µs, when the log began), bytes (what its entries count for), ms and seq (the last id), gone (ms of the last id
---           that was removed), halved (µs, when it gave way last)
+--           that was removed), halved (µs, when it last began to give way), half (bytes that it goes down to then, as long as there are more)
 -- Both expire when nobody has come for longer than entries are kept.
 --
 -- ARGV[1] the time in µs, '' for Redis's own; ARGV[2] the entry, '' for none; ARGV[3] how many bytes there may be; ARGV[4] how long
 -- entries are kept (ms).
 --
--- Returns 'ok', or 'tight' where Redis is short of memory: the log gives way then, by half at 80 % of it, once a minute, and wholly at
--- 95 %, and nothing was added.
+-- Returns 'ok', or 'tight' where Redis is short of memory: the log gives way then, by half at 80 % of it, at most once a minute and in as
+-- many calls as that takes, and wholly at 95 %, and nothing was added.
 
 local call = redis.call
 local LOG, META = KEYS[1], KEYS[2]
@@ -41,8 +41,8 @@ if type(info) == 'string' then
   end
 end
 
-local m = call('HMGET', META, 'began', 'bytes', 'ms', 'seq', 'halved')
-local bytes, ms, seq = tonumber(m[2]), tonumber(m[3]), tonumber(m[4])
+local m = call('HMGET', META, 'began', 'bytes', 'ms', 'seq', 'halved', 'half')
+local bytes, ms, seq, halved, half = tonumber(m[2]), tonumber(m[3]), tonumber(m[4]), tonumber(m[5]), tonumber(m[6])
 if not m[1] or bytes > 0 and call('EXISTS', LOG) == 0 then -- one half is lost: nobody knows since when the rest is whole
   call('DEL', LOG)
   call('HSET', META, 'began', string.format('%.0f', now), 'bytes', 0, 'ms', 0, 'seq', 0)
@@ -51,11 +51,11 @@ end
 
 if tight then
   most = math.min(most, bytes)
-  local halved = tonumber(m[5])
-  if not halved or math.abs(now - halved) >= AGAIN then
-    most = most / 2
-    call('HSET', META, 'halved', string.format('%.0f', now))
+  if not half and (not halved or math.abs(now - halved) >= AGAIN) then
+    half = math.floor(most / 2)
+    call('HSET', META, 'halved', string.format('%.0f', now), 'half', string.format('%.0f', half))
   end
+  most = math.min(most, half or most)
 end
 
 local at = math.floor(now / 1000)
@@ -79,6 +79,7 @@ for _ = 1, STEPS do
 end
 call('HSET', META, 'bytes', string.format('%.0f', bytes), 'ms', string.format('%.0f', ms), 'seq', string.format('%.0f', seq))
 if gone then call('HSET', META, 'gone', string.format('%.0f', gone)) end
+if half and (bytes <= half or not tight) then call('HDEL', META, 'half') end
 call('PEXPIRE', LOG, keep)
 call('PEXPIRE', META, keep)
 if tight and entry ~= '' then return {'tight'} end
