@@ -67,6 +67,7 @@ func (m *match) differ(kind DifferenceKind, pay *flashsale.Payment, intentKey, d
 func (m *match) differWith(kind DifferenceKind, pay *flashsale.Payment, orderID, detail string) {
 	if len(m.report.Differences) == maxDifferences {
 		m.report.Omitted++
+		m.unnamed++
 		return
 	}
 	m.report.Differences = append(m.report.Differences, Difference{Kind: kind, IntentKey: pay.IntentKey, RID: pay.RID, OrderID: orderID, Detail: detail})

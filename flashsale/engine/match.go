@@ -25,7 +25,7 @@ type MatchReport struct {
 	Provider, Payments, Paid int
 	// Repaired counts differences that are none any more: what the provider had decided and nobody had heard of, and refunds.
 	Repaired int
-	// Differences are those that remain, at most 1000; Omitted counts the others.
+	// Differences are those that remain, at most 1000; Omitted counts the others, and payments of which there were too many to ask for.
 	Differences []Difference
 	Omitted     int
 }
@@ -91,6 +91,8 @@ type match struct {
 	seed  maphash.Seed
 	seen  map[uint64]struct{}
 	asked int
+	// unnamed counts the differences that the report has no room for.
+	unnamed int
 	// open are the places where the matches before have found something, and looked those of them that this one comes to.
 	open, looked map[spot]struct{}
 }

@@ -68,7 +68,7 @@ func (s *matching) judge(m *match) (again int) {
 		found[d.id()] = lasting{*d, m.from}
 	}
 	floor := time.Time{}
-	if m.report.Omitted > 0 {
+	if m.unnamed > 0 { // of what was not asked for nobody knows that it differs
 		floor = m.from
 	}
 	for id, d := range s.differed {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"testing"
 	"time"
 
@@ -192,6 +193,23 @@ func TestMatchRemembersHowFarBackTheRestIs(t *testing.T) {
 		if noted, next := p.matching.noted, p.matching.from; !noted.Equal(step.noted) || !next.Equal(step.next) {
 			t.Errorf("%s: noted %s back, goes on %s back; want %s and %s", step.name, now.Sub(noted), now.Sub(next), now.Sub(step.noted), now.Sub(step.next))
 		}
+	}
+}
+
+// TestMatchGoesOnWithoutWhatItHasNotAskedFor: of more payments than one match asks for nobody knows that they differ. If the next began there
+// again, it would have as many, and so would all that follow.
+func TestMatchGoesOnWithoutWhatItHasNotAskedFor(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	p := newPaying(&told{})
+	p.matchesFrom(now)
+	m := &match{from: now.Add(-30 * 24 * time.Hour), asked: maxAsked, seed: maphash.MakeSeed()}
+	if err := m.here(t.Context(), &flashsale.Payment{IntentKey: "x:1", State: flashsale.PaymentCaptured}); err != nil || m.report.Omitted != 1 {
+		t.Fatalf("%+v, %v", m.report, err)
+	}
+	p.matching.judge(m)
+	p.matched(p.oldest(now), now)
+	if s := &p.matching; !s.noted.Equal(now) || !s.from.Equal(now) {
+		t.Fatalf("noted %s back, goes on %s back", now.Sub(s.noted), now.Sub(s.from))
 	}
 }
 
