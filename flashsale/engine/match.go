@@ -142,7 +142,7 @@ func (m *match) there(ctx context.Context, p *flashsale.ProviderPayment) error {
 	case !isNoPayment(err):
 		return err
 	case p.Status == flashsale.PayCaptured:
-		m.differ(UnknownHere, nil, p.IntentKey, fmt.Sprintf("the provider has captured %d %s", p.Amount, p.Currency))
+		m.differ(UnknownHere, nil, p.IntentKey, "the provider has captured "+flashsale.FormatAmount(p.Amount, p.Currency))
 	}
 	return nil // where no money is, an unknown intent may be another's
 }
@@ -258,7 +258,8 @@ func (m *match) compare(ctx context.Context, p *flashsale.ProviderPayment, pay *
 	case goOn, refundAgain:
 		moved, err = m.carryOn(ctx, pay, r == refundAgain)
 	}
-	detail := fmt.Sprintf("the provider has it as %s, %d %s, and here it is %s, %d %s", p.Status, p.Amount, p.Currency, pay.State, pay.Amount, pay.Currency)
+	detail := fmt.Sprintf("the provider has it as %s, %s, and here it is %s, %s", p.Status, flashsale.FormatAmount(p.Amount, p.Currency),
+		pay.State, flashsale.FormatAmount(pay.Amount, pay.Currency))
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"hash/maphash"
 	"slices"
 	"testing"
 	"time"
@@ -289,6 +290,20 @@ func TestMatchNamesNoMoreThanItsBound(t *testing.T) {
 	}
 	if len(m.report.Differences) != maxDifferences || m.report.Omitted != 5 {
 		t.Fatalf("%d and %d", len(m.report.Differences), m.report.Omitted)
+	}
+}
+
+// TestMatchWritesAmountsAsPeopleDo: an operator who compares them with a bank's page sees the same.
+func TestMatchWritesAmountsAsPeopleDo(t *testing.T) {
+	c := openTill(t, tillPlan{total: 1})
+	m := &match{e: c.e, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
+	theirs := &flashsale.ProviderPayment{IntentKey: "x:1", Status: flashsale.PayCaptured, Amount: 9900, Currency: "EUR"}
+	c.must(m.there(t.Context(), theirs))
+	c.must(m.compare(t.Context(), theirs, &flashsale.Payment{IntentKey: "x:1", State: flashsale.PaymentCaptured, AppliedTo: "r", Amount: 9900, Currency: "JPY"}))
+	for i, want := range []string{"the provider has captured 99.00 EUR", "the provider has it as captured, 99.00 EUR, and here it is captured, 9900 JPY"} {
+		if got := m.report.Differences[i].Detail; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }
 
