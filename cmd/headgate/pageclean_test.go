@@ -101,9 +101,14 @@ func TestLongLinesAreBroken(t *testing.T) {
 		t.Errorf("%d lines, want 6:\n%s", n, out.String())
 	}
 	out.Reset()
-	p.hang("", "      --id string   "+strings.Repeat("word ", 14)+"end", strings.Repeat(" ", 20))
+	p.help("      --id string   " + strings.Repeat("word ", 14) + "end")
 	if want := "      --id string   " + strings.Repeat("word ", 11) + "word\n" + strings.Repeat(" ", 20) + "word word end\n"; out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	out.Reset()
+	example := "  headgate serve --policy policy.yaml --upstream http://app:9000 --store redis://redis:6379 --listen :80"
+	if p.help(example); out.String() != example+"\n" {
+		t.Errorf("what is to be copied is broken:\n%s", out.String())
 	}
 	out.Reset()
 	if p = pageOn(&out, &out); p.width != 0 {

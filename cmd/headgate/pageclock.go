@@ -39,12 +39,18 @@ func (c clock) after(earlier, at time.Time) string {
 // named is at, with the zone.
 func (c clock) named(at time.Time) string { return c.at(at) + " " + c.name }
 
-// offset is the zone with how far it is from UTC at a time.
-func (c clock) offset(at time.Time) string {
+// offset is the zone with how far it is from UTC at these times, if that is the same at all of them.
+func (c clock) offset(times ...time.Time) string {
 	if c.zone == time.UTC {
 		return c.name
 	}
-	return c.name + " (" + at.In(c.zone).Format("-07:00") + ")"
+	offset := times[0].In(c.zone).Format("-07:00")
+	for _, at := range times[1:] {
+		if at.In(c.zone).Format("-07:00") != offset {
+			return c.name
+		}
+	}
+	return c.name + " (" + offset + ")"
 }
 
 func (c clock) in(layout string, at time.Time) string {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate-io/headgate/flashsale/saleadmin"
 )
 
 // TestClock: times are those of clocks in a zone; one that these show twice says which it is.
@@ -43,10 +46,44 @@ func TestClock(t *testing.T) {
 		c.named(at):                         "2026-11-11 23:30:00 Asia/Shanghai",
 		c.offset(at):                        "Asia/Shanghai (+08:00)",
 		clockIn("").offset(at):              "UTC",
-		clockIn("Moon/Base").named(at):      "2026-11-11 15:30:00 UTC",
+		clockIn("Europe/Berlin").offset(at, at.Add(90*24*time.Hour)):  "Europe/Berlin (+01:00)",
+		clockIn("Europe/Berlin").offset(at, at.Add(-30*24*time.Hour)): "Europe/Berlin",
+		clockIn("Moon/Base").named(at):                                "2026-11-11 15:30:00 UTC",
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestOffsetOfAllThatIsShown: what is told over a change of clocks has no one offset to name.
+func TestOffsetOfAllThatIsShown(t *testing.T) {
+	t.Parallel()
+	winter := time.Date(2026, 11, 11, 15, 30, 0, 0, time.UTC)
+	summer := winter.AddDate(0, -2, 0)
+	for first, want := range map[time.Time]string{winter: "times of Europe/Berlin (+01:00)\n", summer: "times of Europe/Berlin\n"} {
+		for what, show := range map[string]func(p page){
+			"an operation": func(p page) {
+				p.sale(&saleadmin.Sale{Zone: "Europe/Berlin", OpensAt: winter, ClosesAt: winter, Operations: []saleadmin.Operation{{CreatedAt: first}}})
+			},
+			"an alarm": func(p page) {
+				p.sale(&saleadmin.Sale{Zone: "Europe/Berlin", OpensAt: winter, ClosesAt: winter, Alarms: []saleadmin.Alarm{{Since: first}}})
+			},
+			"a refusal": func(p page) {
+				p.story(&saleadmin.Story{Zone: "Europe/Berlin", Refusals: saleadmin.Refusals{Since: winter, Of: []saleadmin.Refusal{{First: first, Last: winter}}}})
+			},
+			"a payment": func(p page) {
+				p.story(&saleadmin.Story{Zone: "Europe/Berlin", Refusals: saleadmin.Refusals{Since: winter},
+					Reservations: []saleadmin.Reservation{{CreatedAt: winter, Payments: []saleadmin.Payment{{ChangedAt: first}}}}})
+			},
+			"a dead letter": func(p page) {
+				p.dead(&saleadmin.DeadLetters{Zone: "Europe/Berlin", DeadLetters: []saleadmin.DeadLetter{{DiedAt: first, Deadline: winter}}})
+			},
+		} {
+			var out strings.Builder
+			if show(pageOn(&out, &out)); !strings.Contains(out.String(), want) {
+				t.Errorf("%s of %s: no %q in\n%s", what, first, want, out.String())
+			}
 		}
 	}
 }

@@ -107,7 +107,6 @@ func newRoot(std streams, started *bool) *cobra.Command {
 
 // foldedHelp writes what help writes; on a terminal, lines for which it has no room are broken between words, and go on in their column.
 func foldedHelp(std streams, help func(*cobra.Command, []string)) func(*cobra.Command, []string) {
-	column := regexp.MustCompile(`^ +\S+( \S+)*  +`) // of flags and commands, before what is said of them
 	return func(cmd *cobra.Command, args []string) {
 		var text strings.Builder
 		cmd.SetOut(&text)
@@ -118,9 +117,21 @@ func foldedHelp(std streams, help func(*cobra.Command, []string)) func(*cobra.Co
 		}
 		p := newPaper(std.out)
 		for line := range strings.Lines(text.String()) {
-			p.hang("", strings.TrimSuffix(line, "\n"), strings.Repeat(" ", len(column.FindString(line))))
+			p.help(strings.TrimSuffix(line, "\n"))
 		}
 	}
+}
+
+// helpColumn is that of flags and commands, before what is said of them.
+var helpColumn = regexp.MustCompile(`^ +\S+( \S+)*  +`)
+
+// help writes a line of help. A command of an example is not broken, so that it can be copied.
+func (p paper) help(line string) {
+	column := helpColumn.FindString(line)
+	if column == "" && strings.HasPrefix(line, " ") {
+		p.width = 0
+	}
+	p.hang("", line, strings.Repeat(" ", len(column)))
 }
 
 // flagError says what is wrong with a flag, in the words of people.

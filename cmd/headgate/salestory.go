@@ -14,7 +14,7 @@ func (p page) story(s *saleadmin.Story) {
 	if s.UserBase64 != nil {
 		user = string(s.UserBase64)
 	}
-	p.line("shopper %q of %s, times of %s", user, s.Sale, at.offset(s.Refusals.Since))
+	p.line("shopper %q of %s, times of %s", user, s.Sale, at.offset(timesOfStory(s)...))
 	if s.StockError != "" {
 		for why := range strings.SplitSeq(s.StockError, "\n") { // one of each sku
 			p.line("reservations may be missing: %s", cell(why))
@@ -28,6 +28,22 @@ func (p page) story(s *saleadmin.Story) {
 	}
 	p.line("")
 	p.refusals(&s.Refusals, at)
+}
+
+// timesOfStory are the times that a story is told with.
+func timesOfStory(s *saleadmin.Story) []time.Time {
+	times := []time.Time{s.Refusals.Since}
+	for i := range s.Refusals.Of {
+		times = append(times, s.Refusals.Of[i].First, s.Refusals.Of[i].Last)
+	}
+	for i := range s.Reservations {
+		r := &s.Reservations[i]
+		times = append(times, r.CreatedAt)
+		for k := range r.Payments {
+			times = append(times, r.Payments[k].ChangedAt)
+		}
+	}
+	return times
 }
 
 func (p page) refusals(r *saleadmin.Refusals, at clock) {
@@ -139,14 +155,16 @@ func (p page) dead(d *saleadmin.DeadLetters) {
 	}
 	at := clockIn(d.Zone)
 	var rows [][]string
+	var times []time.Time
 	for i := range d.DeadLetters {
 		l := &d.DeadLetters[i]
+		times = append(times, l.DiedAt, l.Deadline)
 		rows = append(rows, []string{l.ID, l.RID, num(l.Quantity), num(l.Deliveries), at.at(l.Deadline)},
 			[]string{"  died " + at.at(l.DiedAt) + ": " + cell(l.Reason)})
 	}
 	p.table([]string{"ID", "RESERVATION", "UNITS", "TRIES", "REVIVE BEFORE"}, rows)
 	p.line("")
-	p.line("times of %s", at.offset(d.DeadLetters[0].Deadline))
+	p.line("times of %s", at.offset(times...))
 	if d.More {
 		p.line("there are younger ones; see --limit")
 	}

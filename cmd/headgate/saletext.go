@@ -90,7 +90,7 @@ func (p page) sale(s *saleadmin.Sale) {
 		title += ": " + s.Title
 	}
 	p.line("%s", title)
-	p.line("opens %s, closes %s, times of %s", at.minute(s.OpensAt), at.minute(s.ClosesAt), at.offset(s.OpensAt))
+	p.line("opens %s, closes %s, times of %s", at.minute(s.OpensAt), at.minute(s.ClosesAt), at.offset(timesOf(s)...))
 	p.line("hold %s, to pay %s, grace %s, prices in %s", s.Hold, s.PayTime, s.Grace, s.Currency)
 	p.line("")
 	p.offers(s.SKUs, s.Currency)
@@ -103,6 +103,18 @@ func (p page) sale(s *saleadmin.Sale) {
 	p.alarms(s.Alarms, s.Instance, at)
 	p.line("")
 	p.operations(s.Operations, at)
+}
+
+// timesOf are the times that a sale is shown with.
+func timesOf(s *saleadmin.Sale) []time.Time {
+	times := []time.Time{s.OpensAt, s.ClosesAt}
+	for i := range s.Alarms {
+		times = append(times, s.Alarms[i].Since)
+	}
+	for i := range s.Operations {
+		times = append(times, s.Operations[i].CreatedAt)
+	}
+	return times
 }
 
 // offers shows what is sold, and how.

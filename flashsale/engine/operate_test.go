@@ -150,6 +150,9 @@ func TestStatusesInTheirOrder(t *testing.T) {
 	if err := step("close-2", flashsale.CodeInvalidState, k.engine.CloseSale); !strings.Contains(err.Error(), "1 job waits") {
 		t.Error(err)
 	}
+	if err := step("open-early", flashsale.CodeInvalidState, k.engine.OpenSale); !strings.Contains(err.Error(), "is draining, and cannot become open: it can only be closed now") {
+		t.Error(err)
+	}
 	k.consume()
 	_ = step("close-3", "", k.engine.CloseSale)
 	_ = step("close-3", "", k.engine.CloseSale)

@@ -169,7 +169,7 @@ func wayOn(was flashsale.Status) string {
 	case flashsale.Open, flashsale.Paused:
 		return "drain it first"
 	case flashsale.Draining:
-		return "what is drained can be closed alone"
+		return "it can only be closed now"
 	}
 	return "that is its end"
 }
