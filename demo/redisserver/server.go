@@ -123,6 +123,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	case s.run != nil && !s.run.Ended():
 		return fmt.Errorf("the Redis at %s runs already", s.Addr())
 	}
+	s.run = nil // it is down until it answers
 	if err := s.prepare(); err != nil {
 		return fmt.Errorf("the folder of Redis cannot be used: %w", err)
 	}

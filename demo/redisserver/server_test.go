@@ -152,6 +152,11 @@ func TestKilledByOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-dead
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Restart(gone); !errors.Is(err, context.Canceled) || s.Dead() != nil || s.PID() != 0 {
+		t.Errorf("%v, and process %d", err, s.PID())
+	}
 	if err := s.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
