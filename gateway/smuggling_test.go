@@ -231,9 +231,9 @@ func TestSmuggling(t *testing.T) {
 			t.Parallel()
 			s := newSmuggler(t, shortly)
 			answers, status := s.statuses(t, c.say)
-			for _, more := range []time.Duration{5, 25} {
+			for _, longer := range []time.Duration{5 * shortly, 25 * shortly} {
 				if cutShort(status, c.status) { // who has had too little time gets more
-					s = newSmuggler(t, more*shortly)
+					s = newSmuggler(t, longer)
 					answers, status = s.statuses(t, c.say)
 				}
 			}
