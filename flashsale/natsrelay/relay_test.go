@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate-io/headgate/flashsale"
 	"github.com/headgate-io/headgate/flashsale/natsrelay"
+	"github.com/headgate-io/headgate/internal/testservers"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -118,6 +119,26 @@ func TestServerGoesAndComesBack(t *testing.T) {
 	eventually(t, func() error { return publish("during", 10*time.Second) })
 	if got := b.stored(stream); len(got) != 2 || got[0].Header.Get("Nats-Msg-Id") != "before:1" || got[1].Header.Get("Nats-Msg-Id") != "during:1" {
 		t.Fatalf("got %v", got)
+	}
+}
+
+// TestServerThatSaysNothing: who asks one that is connected and does not answer is told so after Config.Timeout.
+func TestServerThatSaysNothing(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t, nil)
+	checked(t, b.url(), natsrelay.Config{}) // there is a stream
+	proxy := testservers.NewProxy(t, strings.TrimPrefix(b.url(), "nats://"))
+	hasty := openRelay(t, "nats://"+proxy.Addr(), natsrelay.Config{Timeout: time.Second})
+	eventually(t, func() error { return hasty.Publish(t.Context(), []flashsale.Event{event("before", 1)}) })
+	if err := proxy.Set(testservers.Fault{Drop: true}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	wantCode(t, hasty.Publish(ctx, []flashsale.Event{event("during", 1)}), flashsale.CodeUnavailable)
+	wantCode(t, hasty.Check(ctx), flashsale.CodeUnavailable)
+	if ctx.Err() != nil {
+		t.Error("they ended with their context, not in their own time")
 	}
 }
 

@@ -37,11 +37,14 @@ func (r *Relay) Check(ctx context.Context) error {
 	return invalid("the stream %s cannot be used: %s", r.cfg.Stream, wrong)
 }
 
-// stream returns the configuration of the stream, which it makes if that is asked for.
+// stream returns the configuration of the stream, which it makes if that is asked for, within Config.Timeout.
 func (r *Relay) stream(ctx context.Context) (*jetstream.StreamConfig, error) {
-	s, err := r.js.Stream(ctx, r.cfg.Stream)
+	// The client bounds a question by itself only where its context has no deadline, which may be a late one.
+	asked, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+	defer cancel()
+	s, err := r.js.Stream(asked, r.cfg.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && r.cfg.Create {
-		s, err = r.js.CreateStream(ctx, r.wanted())
+		s, err = r.js.CreateStream(asked, r.wanted())
 	}
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
