@@ -79,6 +79,8 @@ func (e *Engine) judgeMatch(m *match) {
 	report := &m.report
 	p := e.paying
 	run := e.care.started.Load()
+	p.telling.Lock()
+	defer p.telling.Unlock()
 	p.mu.Lock()
 	again := p.matching.judge(m)
 	on := again > 0 && (p.matching.ours || !run)
@@ -94,6 +96,8 @@ func (e *Engine) judgeMatch(m *match) {
 // endMisfits ends the alarm about what a match here has found.
 func (e *Engine) endMisfits() {
 	p := e.paying
+	p.telling.Lock()
+	defer p.telling.Unlock()
 	p.mu.Lock()
 	on := p.misfits
 	p.misfits, p.matching = false, matching{}

@@ -126,6 +126,39 @@ func TestMatchAtAnotherInstance(t *testing.T) {
 	}
 }
 
+// duringAlarm does something just before it is told that an alarm is on.
+type duringAlarm struct {
+	Observer
+	do func()
+}
+
+func (o *duringAlarm) Alarm(kind, sku string, on bool, value float64, why string) {
+	if on {
+		o.do()
+	}
+	o.Observer.Alarm(kind, sku, on, value, why)
+}
+
+// TestLeaseLostWhileAnAlarmIsRaised: what is told last is what holds, and an alarm that nobody would end does not stay on.
+func TestLeaseLostWhileAnAlarmIsRaised(t *testing.T) {
+	c, _ := openMatching(t)
+	c.did(c.e.matchJob(t.Context()))
+	ended := make(chan struct{})
+	c.e.observer = &duringAlarm{c.e.observer, func() {
+		go func() {
+			defer close(ended)
+			c.e.endMisfits()
+		}()
+		select {
+		case <-ended:
+		case <-time.After(50 * time.Millisecond): // it waits for its turn
+		}
+	}}
+	c.did(c.e.matchJob(t.Context()))
+	<-ended
+	c.standing(c.e, 0)
+}
+
 // TestMatchAskedForDuringAnother: the pass that is under way then does not hide that it was asked for.
 func TestMatchAskedForDuringAnother(t *testing.T) {
 	c, l := openMatching(t)

@@ -52,6 +52,8 @@ type paying struct {
 	cursors  map[flashsale.PaymentState]string
 	misfits  bool // AlarmPaymentsMatch is on
 	matching matching
+
+	telling sync.Mutex // of AlarmPaymentsMatch: what is told last is what holds
 }
 
 func newPaying(observer Observer) *paying {
