@@ -239,6 +239,27 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestSilentAtTheGreeting: a server that takes connections and says nothing holds nobody up for long, with or without a password to greet it with.
+func TestSilentAtTheGreeting(t *testing.T) {
+	t.Parallel()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	for name, cfg := range map[string]redisstore.Config{"alone": {}, "with a password": {Password: "hunter2"}, "cluster": {Cluster: true}} {
+		cfg.Addrs, cfg.Timeout, cfg.ConnectTimeout = []string{l.Addr().String()}, hasty, 2*hasty
+		start := time.Now()
+		_, err := redisstore.New(t.Context(), cfg)
+		if headgate.CodeOf(err) != headgate.CodeUnavailable || strings.Contains(fmt.Sprintf("%+v", err), "hunter2") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(start); took > tooSlow {
+			t.Errorf("%s: it took %s", name, took)
+		}
+	}
+}
+
 func TestNobodyThere(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
