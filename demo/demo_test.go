@@ -79,7 +79,7 @@ func checkSale(t *testing.T, s *demo.Summary) {
 }
 
 // TestStory: people are served, bots are not, and what is for sale is sold, all of it and no more. A machine that has other work to do has
-// no time for all of a quick story: it is told once more there, at half the pace, where as many people do the same in twice the time.
+// no time for all of a quick story: it is told again there, each time at half the pace, where as many people do the same in twice the time.
 func TestStory(t *testing.T) {
 	for second := time.Second; ; second *= 2 {
 		s, phases := tellStory(t, second)

@@ -41,7 +41,7 @@ func TestSaleExample(t *testing.T) {
 	} {
 		script = strings.ReplaceAll(script, old, now)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, shell, "-c", script)
 	cmd.Dir = t.TempDir()
