@@ -128,8 +128,8 @@ type PaymentBook interface {
 	// Matched notes that a match has come to its end, and from when on the next has to look, if MatchSince still is what it was when the
 	// match began. noted is false, and nothing changes, if it is not: somebody else has matched, or has asked to look again.
 	Matched(ctx context.Context, was, from time.Time) (noted bool, err error)
-	// MatchAgain asks whoever matches to look at what has changed since this time, or since what is noted if that is earlier. MatchSince
-	// is another one after it, by at least a microsecond.
+	// MatchAgain asks whoever matches to look at what has changed since this time, or since the oldest sale if that is later, or since what
+	// is noted if that is earlier. MatchSince is another one after it, by at least a microsecond.
 	MatchAgain(ctx context.Context, since time.Time) error
 }
 

@@ -18,6 +18,9 @@ const (
 	maxSeen, maxAsked = 1_000_000, 1000
 )
 
+// longAgo is before anything was ever paid here. What looks further back would be a time that not everybody can write.
+var longAgo = time.Unix(0, 0).UTC()
+
 // MatchReport is what a match of provider, payments, and orders with their ledger has found.
 type MatchReport struct {
 	Since time.Time
@@ -30,12 +33,12 @@ type MatchReport struct {
 	Omitted     int
 }
 
-// MatchOnce compares, of all that has changed since a time, what the provider has, what the payments say, and what is paid by orders,
-// reservations and ledger. What the provider has decided and nobody here has heard of is taken, and refunds are made; what remains is
-// reported. Differences that two matches in a row have found raise the alarm, until a match that looks as far back, or at what differed,
-// finds them gone: one of the last minutes says nothing of yesterday. In an engine that runs, the alarm is of the instance that has the job
-// of matching: it is asked to look as far back too, and at all that stands. An error ends the match; what it has found so far comes with
-// it.
+// MatchOnce compares, of all that has changed since a time, 1970 at the earliest, what the provider has, what the payments say, and what is
+// paid by orders, reservations and ledger. What the provider has decided and nobody here has heard of is taken, and refunds are made; what
+// remains is reported. Differences that two matches in a row have found raise the alarm, until a match that looks as far back, or at what
+// differed, finds them gone: one of the last minutes says nothing of yesterday. In an engine that runs, the alarm is of the instance that has
+// the job of matching: it is asked to look as far back too, and at all that stands. An error ends the match; what it has found so far comes
+// with it.
 func (e *Engine) MatchOnce(ctx context.Context, since time.Time) (MatchReport, error) {
 	if err := e.payable(); err != nil {
 		return MatchReport{}, err
@@ -71,6 +74,9 @@ func (e *Engine) matchJob(ctx context.Context) (int, error) {
 }
 
 func (e *Engine) match(ctx context.Context, since time.Time) (*match, error) {
+	if since.Before(longAgo) {
+		since = longAgo
+	}
 	m := &match{e: e, report: MatchReport{Since: since}, from: since.Add(-matchBack), seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
 	m.open, m.looked = e.paying.spots(), map[spot]struct{}{}
 	for _, side := range []func(context.Context) error{m.provider, m.payments, m.paid} {

@@ -266,3 +266,37 @@ func TestMatchAfterTheSimulatedProviderWasAway(t *testing.T) {
 		t.Fatalf("%+v, %v", report, err)
 	}
 }
+
+// TestMatchSinceEver: a time that no calendar has is not handed on to those that match after it.
+func TestMatchSinceEver(t *testing.T) {
+	c, l := openMatching(t)
+	early := &lists{Payments: l}
+	c.e.payments = early
+	c.did(c.e.matchJob(t.Context()))
+	for _, since := range []time.Time{time.Date(0, 1, 1, 0, 5, 0, 0, time.UTC), time.Date(-300, 1, 1, 0, 0, 0, 0, time.UTC), {}} {
+		if report, err := c.e.MatchOnce(t.Context(), since); err != nil || len(report.Differences) != 1 {
+			t.Fatalf("%+v, %v", report, err)
+		}
+		for range 2 {
+			c.did(c.e.matchJob(t.Context()))
+		}
+		c.instance(early)
+		c.did(c.e.matchJob(t.Context()))
+	}
+	if y := early.since.UTC().Year(); y < 1969 {
+		t.Fatalf("the provider is asked for what has changed since the year %d", y)
+	}
+}
+
+// lists notes the earliest time that payments are listed since.
+type lists struct {
+	flashsale.Payments
+	since time.Time
+}
+
+func (l *lists) List(ctx context.Context, since time.Time, cursor string, limit int) ([]flashsale.ProviderPayment, string, error) {
+	if l.since.IsZero() || since.Before(l.since) {
+		l.since = since
+	}
+	return l.Payments.List(ctx, since, cursor, limit)
+}

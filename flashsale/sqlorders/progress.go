@@ -23,12 +23,18 @@ func (t *tx) matchSince() (at int64, noted bool, err error) {
 	if err := t.clock(); err != nil {
 		return 0, false, err
 	}
-	at = t.now
 	noted, err = t.one("SELECT at FROM progress WHERE name = ?", []any{progressMatch}, &at)
 	if err == nil && !noted {
-		_, err = t.one("SELECT created_at FROM sale ORDER BY created_at LIMIT 1", nil, &at)
+		at, err = t.oldestSale()
 	}
 	return at, noted, err
+}
+
+// oldestSale is when the oldest sale was created, or now, which is known already.
+func (t *tx) oldestSale() (at int64, err error) {
+	at = t.now
+	_, err = t.one("SELECT created_at FROM sale ORDER BY created_at LIMIT 1", nil, &at)
+	return at, err
 }
 
 // Matched implements [flashsale.PaymentBook].
@@ -50,7 +56,14 @@ func (o *Orders) Matched(ctx context.Context, was, from time.Time) (noted bool, 
 // MatchAgain implements [flashsale.PaymentBook].
 func (o *Orders) MatchAgain(ctx context.Context, since time.Time) error {
 	return o.write(ctx, "MatchAgain", func(t *tx) error {
-		from := micros(since)
+		if err := t.clock(); err != nil {
+			return err
+		}
+		oldest, err := t.oldestSale()
+		if err != nil {
+			return err
+		}
+		from := max(micros(since), oldest)
 		n, err := t.exec("UPDATE progress SET at = CASE WHEN at < ? THEN at ELSE ? END - 1 WHERE name = ?", from, from, progressMatch)
 		if err != nil || n > 0 {
 			return err

@@ -64,6 +64,7 @@ func TestMatchAgain(t *testing.T) {
 			t.Fatalf("not noted: %v", err)
 		}
 		again(first, first.Add(-time.Microsecond))
+		again(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), first.Add(-2*time.Microsecond)) // no payment is older than the oldest sale
 	})
 }
 
