@@ -18,9 +18,6 @@ const (
 	maxSeen, maxAsked = 1_000_000, 1000
 )
 
-// longAgo is before anything was ever paid here. What looks further back would be a time that not everybody can write.
-var longAgo = time.Unix(0, 0).UTC()
-
 // MatchReport is what a match of provider, payments, and orders with their ledger has found.
 type MatchReport struct {
 	Since time.Time
@@ -74,8 +71,8 @@ func (e *Engine) matchJob(ctx context.Context) (int, error) {
 }
 
 func (e *Engine) match(ctx context.Context, since time.Time) (*match, error) {
-	if since.Before(longAgo) {
-		since = longAgo
+	if since.Unix() < 0 { // before anything was ever paid here; and not everybody can write each such time
+		since = time.Unix(0, 0).UTC()
 	}
 	m := &match{e: e, report: MatchReport{Since: since}, from: since.Add(-matchBack), seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
 	m.open, m.looked = e.paying.spots(), map[spot]struct{}{}
