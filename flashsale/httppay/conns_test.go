@@ -95,12 +95,14 @@ func TestNobodyThere(t *testing.T) {
 	wantCode(t, "closed", err, flashsale.CodeClosed)
 }
 
-// TestCallsAreBounded: no more calls than allowed are under way, on connections that are used again.
+// TestCallsAreBounded: as many calls as are allowed are under way, and no more, on connections that are used again. The service answers when so
+// many have come, or they might come one after the other.
 func TestCallsAreBounded(t *testing.T) {
 	t.Parallel()
 	const bound, calls = 4, 200
 	var now, most atomic.Int64
 	var conns sync.Map // that have carried a call
+	came, answer, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	c := newClock()
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conns.Store(r.RemoteAddr, true)
@@ -108,10 +110,15 @@ func TestCallsAreBounded(t *testing.T) {
 		defer now.Add(-1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
+		select {
+		case came <- struct{}{}:
+			<-answer
+		case <-over:
+		}
 		said(200, "application/json", goodPayment).ServeHTTP(w, r)
 	}))
 	t.Cleanup(service.Close)
-	client := connect(t, c, service.URL, func(cfg *Config) { cfg.MaxCalls, cfg.Timeout = bound, time.Minute })
+	client := connect(t, c, service.URL, func(cfg *Config) { cfg.MaxCalls, cfg.Timeout = bound, 2*time.Minute })
 	var all sync.WaitGroup
 	for range calls {
 		all.Go(func() {
@@ -120,6 +127,23 @@ func TestCallsAreBounded(t *testing.T) {
 			}
 		})
 	}
+	late := time.After(time.Minute)
+rounds:
+	for range calls / bound {
+		for n := range bound {
+			select {
+			case <-came:
+			case <-late:
+				t.Errorf("no more than %d calls come at a time", n)
+				close(answer)
+				break rounds
+			}
+		}
+		for range bound {
+			answer <- struct{}{}
+		}
+	}
+	close(over)
 	all.Wait()
 	used := 0
 	for range conns.Range {
