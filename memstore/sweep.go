@@ -162,9 +162,16 @@ func (w *sweeper) forget(e *entry) bool {
 	}
 	defer e.mu.Unlock()
 	switch idle := e.cell.IdleAt() <= w.idle; {
-	case w.passed && !idle, !w.passed && e.keep.second() > w.age, !w.passed && !e.keep.timeless() && !idle:
+	case w.passed && !idle, !w.passed && e.keep.second() > w.age, !w.passed && !e.keep.timeless() && !(idle && w.idleStill(e)):
 		return false
 	}
 	e.keep = gone
 	return true
+}
+
+// idleStill looks at the clock again: if it was set back since the sweeper has read it, an entry that was used meanwhile is idle by the
+// old time alone.
+func (w *sweeper) idleStill(e *entry) bool {
+	now, err := w.s.clock.now()
+	return err == nil && e.cell.IdleAt() <= now
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,6 +124,41 @@ func TestAJumpOfTheClockForgetsNothing(t *testing.T) {
 		time.Sleep(62 * time.Minute)
 		if got := s.Stats(); got.Keys != 0 {
 			t.Error("a clock that stays ahead is never believed")
+		}
+	})
+}
+
+// A clock that is set back while the sweeper is at work must not cost a key its state that is used before the sweeper comes to it.
+func TestAClockThatIsSetBackDuringASweepForgetsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back atomic.Int64
+		s := newStore(t, Config{SweepInterval: time.Hour, Now: func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }})
+		for _, text := range []string{"token_bucket 5/1s burst=5", "fixed_window 5/1s", "sliding_log 5/1s", "sliding_window 5/1s", "leaky_bucket 5/1s capacity=5"} {
+			l := headgate.MustParseLimit(text)
+			w := sweeper{s: s}
+			back.Store(0)
+			if w.tell(); !w.known {
+				t.Fatal("the clock tells nothing")
+			}
+			w.idle = w.now
+			back.Store(int64(time.Hour))
+			spend := func() (n int) {
+				for take(t, s, headgate.One("s", text, l)).Allowed {
+					n++
+				}
+				return n
+			}
+			if n := spend(); n != 5 {
+				t.Fatalf("%s: %d passed, want 5", text, n)
+			}
+			for w.shard = range shards {
+				for w.sweepBatch(); w.bucket != 0; {
+					w.sweepBatch()
+				}
+			}
+			if n := spend(); n != 0 {
+				t.Errorf("%s: the state was forgotten, and %d more passed", text, n)
+			}
 		}
 	})
 }
