@@ -320,11 +320,11 @@ func (w *world) payBadly(i int, captured *atomic.Int64) error {
 	return nil
 }
 
-// charged counts whom the provider holds money of.
+// charged is how many units the provider holds the money of.
 func (w *world) charged() (n int64) {
 	for r := range w.bank.Records() {
 		if r.Charged() {
-			n++
+			n += r.Amount / price
 		}
 	}
 	return n
