@@ -56,8 +56,10 @@ func TestOverloadMemoryForReal(t *testing.T) {
 	}
 	kept := fill(235)
 	runtime.GC()
-	await(t, "it sheds", func() bool { return o.Shed(Sheddable) && o.Danger() })
-	if s := o.Stats(); s.MemoryBy != "limit of GOMEMLIMIT" || s.MemoryBound != 256*chunk || s.Memory < 0.9 || !strings.HasPrefix(s.Why, "memory at 9") {
+	// A sample may have come when it was filled up to the threshold alone.
+	await(t, "it sheds", func() bool { return o.Shed(Sheddable) && o.Danger() && o.Stats().Memory > 0.9 })
+	if s := o.Stats(); s.MemoryBy != "limit of GOMEMLIMIT" || s.MemoryBound != 256*chunk ||
+		!strings.HasPrefix(s.Why, "memory at 8") && !strings.HasPrefix(s.Why, "memory at 9") || !strings.Contains(s.Why, "% of 256 MiB") {
 		t.Errorf("%+v", s)
 	}
 	runtime.KeepAlive(kept)
